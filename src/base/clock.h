@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Time as a seam: int64 nanoseconds of a monotonic clock, and sleeping. clock_real() is
+ * CLOCK_MONOTONIC; a struct fake_clock moves only when told or slept on.
+ */
+#ifndef TRANCHE_BASE_CLOCK_H
+#define TRANCHE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct clock_source {
+    int64_t (*now_ns)(void *self);
+    /* Sleeps until now_ns() >= deadline_ns; may return early on a signal. */
+    void (*sleep_until_ns)(void *self, int64_t deadline_ns);
+    void *self;
+};
+
+const struct clock_source *clock_real(void);
+int64_t clock_now_ns(const struct clock_source *clock);
+void clock_sleep_until_ns(const struct clock_source *clock, int64_t deadline_ns);
+/* Wall time (CLOCK_REALTIME) as "2026-03-01T12:00:00Z" into ret[21]; for provenance. */
+void clock_wall_text(char ret[21]);
+
+struct fake_clock {
+    struct clock_source source; /* pass &fake.source */
+    int64_t time_ns;
+};
+void fake_clock_init(struct fake_clock *fake, int64_t start_ns);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Log-linear latency histogram in HdrHistogram's scheme with 3 significant digits: a
+ * recorded value and the value read back for it differ by at most 0.1 %. Values are
+ * int64 nanoseconds from 1 ns to one hour (larger ones are recorded as one hour and
+ * counted in `saturated`). Histograms merge exactly: merging then reading equals
+ * recording everything into one.
+ */
+#ifndef TRANCHE_BASE_HIST_H
+#define TRANCHE_BASE_HIST_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+
+struct hist;
+
+struct hist *hist_new(void);
+void hist_free(struct hist *hist); /* NULL is fine */
+CLEANUP_DEFINE_FREE(hist)
+
+void hist_record(struct hist *hist, int64_t value_ns);
+void hist_record_many(struct hist *hist, int64_t value_ns, uint64_t count);
+void hist_merge(struct hist *into, const struct hist *from);
+void hist_reset(struct hist *hist);
+
+uint64_t hist_count(const struct hist *hist);
+uint64_t hist_saturated(const struct hist *hist);
+int64_t hist_min_ns(const struct hist *hist); /* 0 when empty */
+int64_t hist_max_ns(const struct hist *hist);
+double hist_mean_ns(const struct hist *hist); /* from bucket midpoints; 0 when empty */
+double hist_stddev_ns(const struct hist *hist);
+/* The smallest recorded bucket value v such that at least percent % of the records are
+ * <= v (nearest rank), 0 < percent <= 100; 0 when empty. */
+int64_t hist_percentile_ns(const struct hist *hist, double percent);
+/* Share of the records that are <= limit_ns, 0 … 1 (1 when empty). */
+double hist_share_within(const struct hist *hist, int64_t limit_ns);
+
+/* Text form for files and pipes, "bucket:count …" with a version word, and back.
+ * Decoding bad text is E_INPUT and leaves *ret_hist alone. */
+void hist_encode(const struct hist *hist, struct str *ret_text);
+int hist_decode(const char *text, struct hist **ret_hist, struct error *err);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON through jansson: reading with positions ("FILE:LINE:COL: …" when the text is not
+ * JSON, "FILE: path.to[3].field: …" when a value is wrong), typed getters, and writing
+ * with the contract's numbers (shortest text that reads back to the same double; whole
+ * doubles as "12.0" only where a writer asks for it) and keys in insertion order.
+ */
+#ifndef TRANCHE_BASE_JSON_H
+#define TRANCHE_BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+
+/* Duplicate keys, depth over 64, NUL in text, NaN and trailing text are E_INPUT. The
+ * result is a new reference. */
+int json_parse(const char *name, const char *bytes, size_t length, json_t **ret_root,
+               struct error *err);
+int json_read(const char *path, json_t **ret_root, struct error *err);
+
+static inline void json_decref_ptr(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* Where a value stands, for messages: a chain on the stack. {file, NULL key} is the root. */
+struct json_place {
+    const char *file;
+    const struct json_place *parent;
+    const char *key; /* member name, or NULL */
+    size_t index;    /* of a list item, when key is NULL and parent is not */
+};
+
+int json_error_at(const struct json_place *place, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Typed getters: when `required` is false and the key is absent or null, *ret stays. */
+int json_get_text(const struct json_place *place, const json_t *object, const char *key,
+                  bool required, const char **ret, struct error *err);
+int json_get_number(const struct json_place *place, const json_t *object, const char *key,
+                    bool required, double minimum, double maximum, double *ret,
+                    struct error *err);
+int json_get_int(const struct json_place *place, const json_t *object, const char *key,
+                 bool required, long long minimum, long long maximum, long long *ret,
+                 struct error *err);
+int json_get_bool(const struct json_place *place, const json_t *object, const char *key,
+                  bool required, bool *ret, struct error *err);
+/* The list or object under key, borrowed; NULL when absent and not required. */
+int json_get_list(const struct json_place *place, const json_t *object, const char *key,
+                  bool required, const json_t **ret, struct error *err);
+int json_get_object(const struct json_place *place, const json_t *object, const char *key,
+                    bool required, const json_t **ret, struct error *err);
+
+/* Appends json as text: two-space indent, lists and objects without inner containers on
+ * one line while they fit in 100 columns, final newline. */
+void json_write_pretty(const json_t *json, struct str *text);
+/* One line, no blanks, no newline. */
+void json_write_line(const json_t *json, struct str *text);
+
+#endif

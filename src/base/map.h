@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text → index or pointer, open addressing; iteration is in insertion order, so that
+ * results never depend on hashing. Keys are copied.
+ */
+#ifndef TRANCHE_BASE_MAP_H
+#define TRANCHE_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map_entry {
+    char *key;
+    void *value; /* borrowed */
+};
+struct map {
+    struct map_entry *entries; /* in insertion order */
+    size_t count;
+    size_t capacity;
+    uint32_t *slots; /* index + 1 into entries, 0 = free */
+    size_t slot_count;
+};
+
+/* The value under key, or NULL. */
+void *map_get(const struct map *map, const char *key);
+/* The position of key in entries, or -1. */
+ptrdiff_t map_find(const struct map *map, const char *key);
+/* Adds or replaces; returns the position of the entry. */
+size_t map_put(struct map *map, const char *key, void *value);
+void map_done(struct map *map);
+
+#endif
