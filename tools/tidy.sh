@@ -4,7 +4,7 @@
 # findings, unformatted lines, includes against the layers, misspellings, shell slips.
 # Closes with "N passed, N failed", one for each tool.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 passed=0
 failed=0
 try() { # try NAME COMMAND...
