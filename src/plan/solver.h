@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The seam of the planners: a solver takes a problem and gives GPUs whose slots are
+ * labelled with services. Starts, names and nodes of the GPUs, and the plan document, are
+ * made from that by one shared piece of code (assemble.h), and the result is checked by
+ * plan_verify() whoever made it.
+ */
+#ifndef TRANCHE_PLAN_SOLVER_H
+#define TRANCHE_PLAN_SOLVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "plan/problem.h"
+
+struct solution_item {
+    int slot;    /* slot kind */
+    int service; /* which service runs there */
+};
+
+struct solution_gpu {
+    int kind; /* index into problem->kinds */
+    int count;
+    struct solution_item items[MIG_INSTANCES_MAX]; /* a sub-multiset of one pattern */
+};
+
+struct solution {
+    bool feasible;                 /* false: no plan within stock was found */
+    VEC(struct solution_gpu) gpus; /* GPUs that get new instances; fixed ones are implied */
+    double bound_cost;     /* proved lower bound of the cost, base_cost included; NAN: none */
+    const char *bound_how; /* static text: how it was proved */
+    bool stopped_by_budget;
+};
+
+struct solver_settings {
+    uint64_t seed;
+    double budget_s; /* wall time after which to return the best so far; INFINITY: none */
+    int threads;     /* >= 1; never changes the result */
+    long rounds;     /* genetic algorithm: most rounds; -1: its default */
+    long iterations; /* MCTS: iterations a step; -1: its default */
+    const struct clock_source *clock; /* for budget_s alone; may be NULL without a budget */
+    const void *parameters;           /* a solver's own table of parameters, or NULL */
+};
+
+struct solver {
+    const char *name;    /* of --algorithm */
+    const char *summary; /* one line */
+    /* Fills *ret_solution (zeroed before; the caller frees it). A problem that cannot be
+     * met within stock is feasible = false and 0, not an error. */
+    int (*solve)(const struct problem *problem, const struct solver_settings *settings,
+                 struct solution *ret_solution, struct error *err);
+};
+
+void solution_done(struct solution *solution);
+/* Sum of the prices of the GPUs used, base_cost included. */
+double solution_cost(const struct problem *problem, const struct solution *solution);
+/* Asserts that every GPU fits one of its kind's patterns, stock holds, and every service
+ * has its rate and instances (spread is the assembly's and plan_verify()'s). */
+void solution_check(const struct problem *problem, const struct solution *solution);
+
+extern const struct solver solver_exact;
+
+/* All solvers in the order of help texts; NULL when the name is unknown. */
+const struct solver *solver_find(const char *name);
+const struct solver *const *solver_list(void); /* NULL-terminated */
+
+#endif
