@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One table a command: it yields parsing, defaults, ranges, help, manual page and shell
- * completion. A command has either subcommands or a run function. Options are written
- * into a plain struct through offsets:
+ * completion. A command has subcommands, a run function, or both (`plan` and `plan
+ * verify`). Options are written into a plain struct through offsets:
  *
  *     struct place_options { const char *existing; bool json; };
  *     static const struct option_spec options[] = {
@@ -11,9 +11,11 @@
  *         OPTION_FLAG(0, "json", struct place_options, json, "print JSON"),
  *     };
  *
- * Every command also takes --help; options and positionals mix; `--` ends options;
- * long options may be `--name=value`. A wrong command line is E_USAGE, with the nearest
- * known option or command named, and two lines that say how to get help.
+ * Every command also takes the common options (--help, --version, --verbose, --quiet);
+ * options and positionals mix; `--` ends options; `-` is a positional; one-letter options
+ * may be joined (`-vq`, `-oFILE`), long options may be `--name=value`; of an option given
+ * twice the last counts. A wrong command line is E_USAGE, with the nearest known option or
+ * command named.
  */
 #ifndef TRANCHE_BASE_OPTION_H
 #define TRANCHE_BASE_OPTION_H
@@ -90,29 +92,58 @@ struct command {
      * error_exit_status(). `options` points to the filled struct. */
     int (*run)(const void *options, struct arguments arguments, struct error *err);
     const struct command *const *subcommands; /* NULL-terminated, or NULL */
+    const char *version;                      /* the root's alone: for --version */
 };
 
-/* Parses argv (the words after the command's name) into *options (options_size bytes,
- * zeroed and defaulted here) and *ret_arguments; `path` ("layout place") is for messages.
- * *ret_help is true when --help stands there. Free with options_done(). */
-int options_parse(const struct command *command, const char *path, size_t count,
-                  const char **words, void *options, struct arguments *ret_arguments,
-                  bool *ret_help, struct error *err);
-void options_done(const struct command *command, void *options,
-                  struct arguments *arguments);
+/* The options that every command takes. A command's own option of the same letter wins. */
+struct option_common {
+    bool help, version, verbose, quiet;
+};
 
-/* Finds the command for argv, parses, runs; prints help to stdout when asked. The exit
- * status of the contract. Messages go to stderr as "tranche PATH: text". */
+struct parsed_options {
+    void *options;              /* the command's struct; NULL when it has none */
+    struct arguments arguments; /* the positionals */
+    struct option_common common;
+};
+
+/* Parses the words after the command's name. With --help or --version among them, missing
+ * and superfluous words are no error. On failure there is nothing to free. */
+int options_parse(const struct command *command, struct arguments words,
+                  struct parsed_options *ret_parsed, struct error *err);
+void options_done(const struct command *command, struct parsed_options *parsed);
+
+/* Follows words down the tree as far as they name commands, from *ret_command = root on;
+ * appends " NAME" of each step to path and returns how many words that took. */
+size_t command_find(const struct command *root, struct arguments words,
+                    const struct command **ret_command, struct str *path);
+/* E_USAGE: no such command under this one, with the nearest name. */
+int command_unknown(const struct command *command, const char *word, struct error *err);
+
+/* Finds the command for argv, parses, runs; prints help to stdout when asked. Returns the
+ * exit status of the contract. Messages go to stderr as "tranche PATH: text"; those about
+ * the user's files (E_INPUT) stand alone, so that they begin with FILE:LINE:COL. E_USAGE
+ * is followed by two lines that say how to get help. A failed write to stdout is E_IO;
+ * when its reader has gone (EPIPE) nothing is said. */
 int command_main(const struct command *root, int argc, char **argv);
 
-/* Whole help text of a command, 80 columns, with its subcommands or options. */
+/* Whole help text of a command, 80 columns, with its subcommands and options. */
 void command_help(const struct command *command, const char *path, struct str *text);
 /* roff manual page (man(7)) of the whole tree; bash completion script. */
-void command_manual(const struct command *root, const char *version, struct str *text);
+void command_manual(const struct command *root, struct str *text);
 void command_completion_bash(const struct command *root, struct str *text);
 
-/* The candidate nearest to word by edit distance (at most 2, or a third of its length),
- * or NULL: for "did you mean". */
+/* For all that reads the table: each subcommand, depth first, parents before children. */
+void command_walk(const struct command *command, const char *path,
+                  void (*visit)(const struct command *command, const char *path,
+                                void *context),
+                  void *context);
+/* The common options, as a table over struct option_common. */
+const struct option_spec *option_common_specs(size_t *ret_count);
+/* Appends "default 1, 0 to 10, required": what the table says beyond its sentence. */
+void option_facts(const struct option_spec *spec, struct str *text);
+
+/* The candidate nearest to word by edit distance (at most 2, or a third of its length), or
+ * the first that word abbreviates, or NULL: for "did you mean". */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 
 #endif

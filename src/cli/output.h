@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What commands print: results to `-o FILE` or standard output, colour and progress only
+ * where a person looks on. Tables are in table.h.
+ */
+#ifndef TRANCHE_CLI_OUTPUT_H
+#define TRANCHE_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+/* Writes a command's result: to path whole or not at all (file_write()), to standard output
+ * when path is NULL or "-", after what stdio still holds. E_IO when that fails. */
+int output_write(const char *path, const struct str *text, struct error *err);
+
+/* Whether standard output, or standard error, is a terminal. */
+bool output_is_terminal(void);
+bool output_messages_are_on_terminal(void);
+
+/* The styles of text on a terminal. */
+enum output_style {
+    OUTPUT_STYLE_BOLD,
+    OUTPUT_STYLE_FAINT,
+    OUTPUT_STYLE_GOOD, /* green */
+    OUTPUT_STYLE_BAD,  /* red */
+    OUTPUT_STYLE_WARN, /* yellow */
+    OUTPUT_STYLE_COUNT
+};
+/* Whether standard output takes colour: a terminal, TERM not "dumb", NO_COLOR unset or
+ * empty (no-color.org). */
+bool output_has_colour(void);
+/* Appends words in this style, or plain where colour is false. */
+void output_add_styled(struct str *text, enum output_style style, bool colour,
+                       const char *words);
+
+/* One line on standard error that is rewritten in place, at most ten times a second;
+ * nothing at all unless that is a terminal and messages are not silenced (--quiet).
+ * Zero-initialised is ready. */
+struct progress {
+    int64_t shown_ns; /* monotonic time of the last rewriting; 0: none yet */
+};
+void progress_show(struct progress *progress, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Clears the line; call before a message and at the end. */
+void progress_done(struct progress *progress);
+
+#endif
