@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/option.h"
 #include "base/vec.h"
 
@@ -136,10 +135,6 @@ static int execute(const struct invocation *call, struct parsed_options *parsed,
         printf("%s %s\n", call->root->name, call->root->version);
         return 0;
     }
-    if (common.verbose || call->common.verbose)
-        log_set_level(LOG_DEBUG);
-    if (common.quiet || call->common.quiet)
-        log_set_level(LOG_ERROR);
     if (!command->run)
         return refuse_incomplete(call, parsed, err);
     return command->run(parsed->options, parsed->arguments, err);

@@ -39,8 +39,8 @@ int csv_error(const struct csv *csv, size_t row, size_t column, struct error *er
               const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* The field as a finite number in [minimum, maximum]; an empty field leaves *ret_value
  * alone and returns 0. Else E_INPUT with place, value and expectation. */
-int csv_number(const struct csv *csv, size_t row, size_t column, double minimum,
-               double maximum, double *ret_value, struct error *err);
+int csv_number(const struct csv *csv, size_t row, size_t column, double minimum, double maximum,
+               double *ret_value, struct error *err);
 
 /* Appends one field with quotes where RFC 4180 needs them. */
 struct str;

@@ -54,24 +54,36 @@ struct option_spec {
     const char *help; /* one sentence, no full stop */
 };
 
-#define OPTION_FLAG(c, n, s, m, h)                                                         \
-    {.letter = (c), .name = (n), .kind = OPTION_KIND_FLAG, .offset = offsetof(s, m),       \
-     .help = (h)}
-#define OPTION_INT(c, n, s, m, v, d, lo, hi, h)                                            \
-    {.letter = (c), .name = (n), .kind = OPTION_KIND_INT, .offset = offsetof(s, m),        \
-     .value_name = (v), .default_text = (d), .minimum = (lo), .maximum = (hi), .help = (h)}
-#define OPTION_NUMBER(c, n, s, m, v, d, lo, hi, h)                                         \
-    {.letter = (c), .name = (n), .kind = OPTION_KIND_NUMBER, .offset = offsetof(s, m),     \
-     .value_name = (v), .default_text = (d), .minimum = (lo), .maximum = (hi), .help = (h)}
-#define OPTION_TEXT(c, n, s, m, v, d, h)                                                   \
-    {.letter = (c), .name = (n), .kind = OPTION_KIND_TEXT, .offset = offsetof(s, m),       \
-     .value_name = (v), .default_text = (d), .help = (h)}
-#define OPTION_CHOICE(c, n, s, m, ch, d, h)                                                \
-    {.letter = (c), .name = (n), .kind = OPTION_KIND_CHOICE, .offset = offsetof(s, m),     \
-     .value_name = (ch), .choices = (ch), .default_text = (d), .help = (h)}
-#define OPTION_LIST(c, n, s, m, v, h)                                                      \
-    {.letter = (c), .name = (n), .kind = OPTION_KIND_LIST, .offset = offsetof(s, m),       \
-     .value_name = (v), .help = (h)}
+#define OPTION_FLAG(c, n, s, m, h)                                                             \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_FLAG, .offset = offsetof(s, m),        \
+        .help = (h)                                                                            \
+    }
+#define OPTION_INT(c, n, s, m, v, d, lo, hi, h)                                                \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_INT, .offset = offsetof(s, m),         \
+        .value_name = (v), .default_text = (d), .minimum = (lo), .maximum = (hi), .help = (h)  \
+    }
+#define OPTION_NUMBER(c, n, s, m, v, d, lo, hi, h)                                             \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_NUMBER, .offset = offsetof(s, m),      \
+        .value_name = (v), .default_text = (d), .minimum = (lo), .maximum = (hi), .help = (h)  \
+    }
+#define OPTION_TEXT(c, n, s, m, v, d, h)                                                       \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_TEXT, .offset = offsetof(s, m),        \
+        .value_name = (v), .default_text = (d), .help = (h)                                    \
+    }
+#define OPTION_CHOICE(c, n, s, m, ch, d, h)                                                    \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_CHOICE, .offset = offsetof(s, m),      \
+        .value_name = (ch), .choices = (ch), .default_text = (d), .help = (h)                  \
+    }
+#define OPTION_LIST(c, n, s, m, v, h)                                                          \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_LIST, .offset = offsetof(s, m),        \
+        .value_name = (v), .help = (h)                                                         \
+    }
 
 struct arguments {
     const char **items; /* positionals, borrowed */
@@ -134,8 +146,7 @@ void command_completion_bash(const struct command *root, struct str *text);
 
 /* For all that reads the table: each subcommand, depth first, parents before children. */
 void command_walk(const struct command *command, const char *path,
-                  void (*visit)(const struct command *command, const char *path,
-                                void *context),
+                  void (*visit)(const struct command *command, const char *path, void *context),
                   void *context);
 /* The common options, as a table over struct option_common. */
 const struct option_spec *option_common_specs(size_t *ret_count);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What commands print: results to `-o FILE` or standard output, colour and progress only
- * where a person looks on. Tables are in table.h.
+ * What commands print: results to `-o FILE` or standard output, colour only where a
+ * person looks on. Tables are in table.h, progress in progress.h.
  */
 #ifndef TRANCHE_CLI_OUTPUT_H
 #define TRANCHE_CLI_OUTPUT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/error.h"
 #include "base/str.h"
@@ -35,16 +34,5 @@ bool output_has_colour(void);
 /* Appends words in this style, or plain where colour is false. */
 void output_add_styled(struct str *text, enum output_style style, bool colour,
                        const char *words);
-
-/* One line on standard error that is rewritten in place, at most ten times a second;
- * nothing at all unless that is a terminal and messages are not silenced (--quiet).
- * Zero-initialised is ready. */
-struct progress {
-    int64_t shown_ns; /* monotonic time of the last rewriting; 0: none yet */
-};
-void progress_show(struct progress *progress, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* Clears the line; call before a message and at the end. */
-void progress_done(struct progress *progress);
 
 #endif
