@@ -2,7 +2,8 @@
  *
  * Boards and their MIG profiles as constant data (src/mig/board_table.c). Memory units are
  * the placement axis of nvmlGpuInstancePlacement_t; compute slices are what the "3" of
- * 3g counts. A board without MIG has one profile, "whole".
+ * 3g counts. A board without MIG has one profile, "whole", on one memory unit, so that a
+ * layout of it is `whole@0` and every function works on it alike.
  */
 #ifndef TRANCHE_MIG_BOARD_H
 #define TRANCHE_MIG_BOARD_H
@@ -61,16 +62,19 @@ struct mig_board {
     const char *arch; /* "ampere", "hopper", … */
     const char *chip;
     int cc_major, cc_minor; /* CUDA compute capability */
-    int memory_units;       /* 0 on a board without MIG */
+    int memory_units;       /* 1 on a board without MIG */
     int compute_slices;
     int max_instances;
+    int memory_mib; /* usable memory of the whole board */
     bool has_mig;
     bool mode_change_needs_reset;
     bool mode_persists_reboot;
+    bool mode_lost_on_driver_unload;
     int engine_limits[MIG_ENGINE_COUNT]; /* MIG_UNKNOWN: not checked */
     const uint32_t *pci_device_ids;      /* 0xDDDDVVVV; device then vendor */
     int pci_device_id_count;
-    const char *confidence; /* of the placements: facts' words */
+    const char *confidence; /* of the placements: "observed", "inferred" … */
+    const char *note;       /* a remark for the reader, or NULL */
     const struct mig_profile *profiles;
     int profile_count;
 };
@@ -82,12 +86,16 @@ const struct mig_board *mig_board_at(size_t index);
 const struct mig_board *mig_board_find(const char *slug);
 /* The same, but E_INPUT naming the nearest slugs. */
 int mig_board_get(const char *slug, const struct mig_board **ret_board, struct error *err);
+/* "base", "me" … */
+const char *mig_group_name(enum mig_group group);
+/* "decoders", "encoders", "JPEG engines", "optical-flow engines". */
+const char *mig_engine_name(enum mig_engine engine);
 /* By PCI device id 0xDDDDVVVV; NULL when unknown. */
 const struct mig_board *mig_board_by_pci(uint32_t pci_device_id);
 
 /* The index of a profile by full name or bare kind ("3g" is the board's plain profile
- * with three compute slices, "1g+me", "whole"); -1 when the board has none. Where a board has
- * two profiles of one kind, the first of group base wins. */
+ * with three compute slices, "1g+me", "1g*2", "whole"); -1 when the board has none. Kinds
+ * are unique on a board. */
 int mig_profile_find(const struct mig_board *board, const char *name);
 /* The same, but E_INPUT listing what the board has. */
 int mig_profile_get(const struct mig_board *board, const char *name, int *ret_profile,
@@ -95,7 +103,8 @@ int mig_profile_get(const struct mig_board *board, const char *name, int *ret_pr
 
 /* Sets of profiles for enumeration: bit i stands for profiles[i]. */
 #define MIG_UNIVERSE_FULL UINT32_MAX
-/* "base", "base+rev2", "base+me", "full" → the board's profiles; E_USAGE otherwise. */
+/* "base", "base+rev2", "base+me", "full" → the board's profiles; E_USAGE otherwise. A
+ * group that the board lacks adds nothing. */
 int mig_universe_get(const struct mig_board *board, const char *name, uint32_t *ret_mask,
                      struct error *err);
 

@@ -3,7 +3,7 @@
  * A layout: the GPU instances of one GPU as a pure value. Legality is exactly
  *   1. every start is one of its profile's;  2. spans of memory units are disjoint;
  *   3. no profile more often than its max_instances;  4. engine sums within the board's
- * (a limit of MIG_UNKNOWN is not checked); and no more instances than the board's maximum.
+ * (a limit of MIG_UNKNOWN is not checked);  5. no more instances than the board's maximum.
  * Text form: `4g.20gb@0 2g.10gb@4 1g.5gb@6`; `-` is empty; reading also takes commas, bare
  * kinds, `3x1g` and missing starts.
  */
@@ -30,8 +30,10 @@ struct mig_layout {
 uint32_t mig_instance_span(const struct mig_board *board, struct mig_instance instance);
 uint32_t mig_layout_span(const struct mig_board *board, const struct mig_layout *layout);
 
-/* Parses one GPU's text. Starts may be left out (MIG_START_ANY). Wrong syntax, unknown
- * profile or more than MIG_INSTANCES_MAX instances: E_INPUT with the offending word. Legality is not checked. */
+/* Parses one GPU's text. Starts may be left out (MIG_START_ANY). Wrong syntax or an unknown
+ * profile: E_INPUT with the offending word. More than MIG_INSTANCES_MAX instances, or a
+ * start above 127, no value can hold: they are illegal on every board, so E_NO with the
+ * rule. Legality is not checked otherwise. */
 int mig_layout_parse(const struct mig_board *board, const char *text,
                      struct mig_layout *ret_layout, struct error *err);
 /* The canonical text; every start must be known or prints as bare name. */
@@ -40,7 +42,8 @@ void mig_layout_format(const struct mig_board *board, const struct mig_layout *l
 void mig_layout_sort(struct mig_layout *layout);
 bool mig_layout_equal(const struct mig_layout *a, const struct mig_layout *b);
 
-/* 0 when legal; E_NO naming the rule and the instances that clash. All starts known. */
+/* 0 when legal; E_NO with a line for every breach, which names the rule and the instances
+ * that clash. All starts known. */
 int mig_layout_check(const struct mig_board *board, const struct mig_layout *layout,
                      struct error *err);
 /* Whether one more instance is legal beside a legal layout; no message, for inner loops. */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The legality rules one by one, shared by checking and placing inside src/mig. Each
+ * adds a line to `violations` for every breach, with the rule and the instances.
+ */
+#ifndef TRANCHE_MIG_RULES_H
+#define TRANCHE_MIG_RULES_H
+
+#include "mig/layout.h"
+
+/* The rules that need no starts: 3 (maxima), 4 (engines), 5 (instances in all). */
+void mig_rules_without_starts(const struct mig_board *board, const struct mig_layout *layout,
+                              struct str *violations);
+
+/* "0", "0 or 4", "0, 2 or 4": the memory units in a bit set, never empty. */
+void mig_units_text(uint32_t units, const char *conjunction, struct str *text);
+
+/* "3g.20gb@4", or "3g.20gb" while the start is open. */
+void mig_instance_text(const struct mig_board *board, struct mig_instance instance,
+                       struct str *text);
+
+/* Instances of one profile that the board has engines for beside nothing else; UNKNOWN
+ * counts as none used. */
+static inline int mig_engines_used(const struct mig_profile *profile, int engine)
+{
+    return profile->engines[engine] == MIG_UNKNOWN ? 0 : profile->engines[engine];
+}
+
+#endif
