@@ -8,15 +8,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/option.h"
 #include "base/str.h"
 #include "mig/board_table.h"
 
-enum { MIG_BOARDS_MAX = 64 };
-
 size_t mig_board_count(void)
 {
-    assert(mig_board_table_count <= MIG_BOARDS_MAX);
+    assert(mig_board_table_count > 0);
     return mig_board_table_count;
 }
 
@@ -35,41 +32,24 @@ const struct mig_board *mig_board_find(const char *slug)
     return NULL;
 }
 
-/* The board whose slug starts with the word ("a100" → "a100-40gb"), or the nearest by
- * spelling, or NULL. */
-static const char *nearest_slug(const char *word)
-{
-    const char *slugs[MIG_BOARDS_MAX];
-
-    assert(mig_board_table_count <= MIG_BOARDS_MAX);
-    for (size_t i = 0; i < mig_board_table_count; i++) {
-        slugs[i] = mig_board_table[i].slug;
-        if (*word && text_starts_with(slugs[i], word))
-            return slugs[i];
-    }
-    return text_nearest(word, slugs, mig_board_table_count);
-}
-
 int mig_board_get(const char *slug, const struct mig_board **ret_board, struct error *err)
 {
+    CLEANUP(str_done) struct str text = STR_EMPTY;
     const struct mig_board *board = mig_board_find(slug);
-    const char *nearest;
 
     assert(ret_board);
-    if (!board) {
-        nearest = nearest_slug(slug);
-        if (nearest)
-            return error_set(err, E_INPUT,
-                             "unknown board \"%.60s\": did you mean %s? `tranche board list` "
-                             "names all",
-                             slug, nearest);
-        return error_set(err, E_INPUT,
-                         "unknown board \"%.60s\": expected a slug like a100-40gb; `tranche "
-                         "board list` names all",
-                         slug);
+    if (board) {
+        *ret_board = board;
+        return 0;
     }
-    *ret_board = board;
-    return 0;
+    for (size_t i = 0; i < mig_board_table_count && *slug; i++)
+        if (text_starts_with(mig_board_table[i].slug, slug))
+            str_addf(&text, "%s%s", text.length ? " or " : "did you mean ",
+                     mig_board_table[i].slug);
+    str_add(&text, text.length ? "? Known are " : "known are ");
+    for (size_t i = 0; i < mig_board_table_count; i++)
+        str_addf(&text, "%s%s", i ? ", " : "", mig_board_table[i].slug);
+    return error_set(err, E_INPUT, "unknown board \"%.60s\": %s", slug, text.bytes);
 }
 
 const struct mig_board *mig_board_by_pci(uint32_t pci_device_id)

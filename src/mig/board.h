@@ -84,7 +84,7 @@ size_t mig_board_count(void);
 const struct mig_board *mig_board_at(size_t index);
 /* By slug; NULL when unknown. */
 const struct mig_board *mig_board_find(const char *slug);
-/* The same, but E_INPUT naming the nearest slugs. */
+/* The same, but E_INPUT naming the slugs that begin alike and all known ones. */
 int mig_board_get(const char *slug, const struct mig_board **ret_board, struct error *err);
 /* "base", "me" … */
 const char *mig_group_name(enum mig_group group);

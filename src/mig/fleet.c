@@ -48,7 +48,7 @@ static int entry_parse(const char *word, struct mig_fleet *fleet, struct error *
     struct mig_fleet_entry *entry;
     char slug[SLUG_MAX];
     size_t length;
-    int count;
+    int count = 0;
 
     assert(fleet);
     if (!colon || colon == word)

@@ -133,7 +133,7 @@ static void rule_spans(const struct mig_board *board, const struct mig_layout *l
     }
 }
 
-/* Names the instances for which `uses` of their profile is not zero. */
+/* Names the concerned instances; there is at least one. */
 static void add_instances(const struct mig_board *board, const struct mig_layout *layout,
                           const bool *concerned, struct str *text)
 {
@@ -191,8 +191,8 @@ static void rule_engines(const struct mig_board *board, const struct mig_layout 
             continue;
         str_add(violations, "\nrule 4 (engines): ");
         add_instances(board, layout, concerned, violations);
-        str_addf(violations, ": need %d %s, %s has %d", sum, mig_engine_name(engine), board->slug,
-                 limit);
+        str_addf(violations, ": need %d %s, %s has %d", sum, mig_engine_name(engine),
+                 board->slug, limit);
     }
 }
 

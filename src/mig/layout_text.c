@@ -71,7 +71,8 @@ static int start_read(const char *word, const char *text, int *ret_start, struct
 
     assert(text > word);
     if (length == 0 || text[length])
-        return syntax_error(word, "the start after @ must be a memory unit, a whole number", err);
+        return syntax_error(word, "the start after @ must be a memory unit, a whole number",
+                            err);
     return 0;
 }
 
@@ -86,7 +87,8 @@ static int entry_parse(const struct mig_board *board, const char *word, struct e
     assert(ret_entry);
     if (skip < 0)
         return skip;
-    str_add_bytes(&name, word + skip, at ? (size_t)(at - word) - (size_t)skip : strlen(word + skip));
+    str_add_bytes(&name, word + skip,
+                  at ? (size_t)(at - word) - (size_t)skip : strlen(word + skip));
     if (!name.length)
         return syntax_error(word, "there is no profile", err);
     if (mig_profile_get(board, name.bytes, &entry.profile, err) < 0)
@@ -98,7 +100,8 @@ static int entry_parse(const struct mig_board *board, const char *word, struct e
 }
 
 /* A start that a struct mig_instance cannot even hold is illegal on every board. */
-static int far_start(const struct mig_board *board, const struct entry *entry, struct error *err)
+static int far_start(const struct mig_board *board, const struct entry *entry,
+                     struct error *err)
 {
     CLEANUP(str_done) struct str starts = STR_EMPTY;
     const struct mig_profile *profile = &board->profiles[entry->profile];

@@ -19,8 +19,7 @@ void mig_units_text(uint32_t units, const char *conjunction, struct str *text);
 void mig_instance_text(const struct mig_board *board, struct mig_instance instance,
                        struct str *text);
 
-/* Instances of one profile that the board has engines for beside nothing else; UNKNOWN
- * counts as none used. */
+/* Engines of one kind that an instance takes; an unknown number counts as none. */
 static inline int mig_engines_used(const struct mig_profile *profile, int engine)
 {
     return profile->engines[engine] == MIG_UNKNOWN ? 0 : profile->engines[engine];
