@@ -16,13 +16,13 @@
 #include "mig/board.h"
 
 enum latency_column { /* in rising order, as a rule picks the smallest not below */
-    LATENCY_MEAN,
-    LATENCY_P50,
-    LATENCY_P90,
-    LATENCY_P95,
-    LATENCY_P99,
-    LATENCY_P999,
-    LATENCY_COLUMN_COUNT
+                      LATENCY_MEAN,
+                      LATENCY_P50,
+                      LATENCY_P90,
+                      LATENCY_P95,
+                      LATENCY_P99,
+                      LATENCY_P999,
+                      LATENCY_COLUMN_COUNT
 };
 
 enum measurement_status {
@@ -44,14 +44,14 @@ struct measurement {
     enum measurement_status status;
     int batch;
     int procs;
-    double throughput_rps;                    /* whole instance, all processes; 0 unless ok */
-    double latency_ms[LATENCY_COLUMN_COUNT];  /* NAN: unknown */
-    double memory_mib;                        /* NAN: unknown */
-    double power_w;                           /* NAN: unknown */
-    const char *device;                       /* "cuda", "cpu-slice", …; "" unknown */
-    const char *reason;                       /* of a status that is not ok; "" */
-    const char *const *extra;                 /* values of the set's extra columns */
-    unsigned line;                            /* in its file, 0 when made here */
+    double throughput_rps;                   /* whole instance, all processes; 0 unless ok */
+    double latency_ms[LATENCY_COLUMN_COUNT]; /* NAN: unknown */
+    double memory_mib;                       /* NAN: unknown */
+    double power_w;                          /* NAN: unknown */
+    const char *device;                      /* "cuda", "cpu-slice", …; "" unknown */
+    const char *reason;                      /* of a status that is not ok; "" */
+    const char *const *extra;                /* values of the set's extra columns */
+    unsigned line;                           /* in its file, 0 when made here */
 };
 
 struct measurement_set {

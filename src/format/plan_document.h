@@ -33,7 +33,7 @@ struct plan_instance {
 struct plan_gpu {
     const char *id;
     const struct mig_board *board;
-    const char *node; /* "" unknown */
+    const char *node;                    /* "" unknown */
     VEC(struct plan_instance) instances; /* sorted by start */
 };
 
@@ -73,8 +73,19 @@ void plan_init(struct plan *plan);
 void plan_done(struct plan *plan);
 /* Reads and checks form: ids unique, boards, slices and services known, numbers finite
  * and in range, starts among the profile's. Legality and rates are plan verify's job.
+ * Members that only explain (bound, options, inputs, seed, emulated) may be absent.
  * E_INPUT "FILE: gpus[3].instances[0].slice: …". */
 int plan_read(const char *path, struct plan *ret_plan, struct error *err);
+/* What plan_read() would refuse although the form is right: a slice that the board lacks,
+ * a service that the plan does not list, a start out of place. For a verifier, which has
+ * to list every fault: such an instance is noted here and, but for the start, left out. */
+struct plan_faults {
+    struct arena arena;
+    VEC(const char *) texts; /* "gpus[3].instances[0].slice: …" */
+};
+void plan_faults_done(struct plan_faults *faults);
+int plan_read_faulty(const char *path, struct plan *ret_plan, struct plan_faults *ret_faults,
+                     struct error *err);
 int plan_from_json(const char *name, const json_t *root, struct plan *ret_plan,
                    struct error *err);
 /* The GPUs and services alone, as transition documents carry them. */
