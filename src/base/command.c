@@ -4,12 +4,14 @@
  * exit status of the contract.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/option.h"
 #include "base/vec.h"
 
@@ -71,12 +73,24 @@ struct invocation {
     struct option_common common; /* given before the command's name */
 };
 
+/* Text that quotes the user's input must not drive the terminal. */
+static void add_safely(struct str *line, const char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text) && *text != '\n')
+            str_addf(line, "\\x%02x", (unsigned char)*text);
+        else
+            str_add_char(line, *text);
+}
+
 static void print_message(const struct invocation *call, const struct error *err)
 {
-    if (err->code == E_INPUT)
-        fprintf(stderr, "%s\n", err->text);
-    else
-        fprintf(stderr, "%s: %s\n", call->path, err->text);
+    CLEANUP(str_done) struct str line = STR_EMPTY;
+
+    if (err->code != E_INPUT)
+        str_addf(&line, "%s: ", call->path);
+    add_safely(&line, err->text);
+    fprintf(stderr, "%s\n", line.bytes);
     if (err->code != E_USAGE)
         return;
     const char *positionals = call->command->positionals;
@@ -135,6 +149,10 @@ static int execute(const struct invocation *call, struct parsed_options *parsed,
         printf("%s %s\n", call->root->name, call->root->version);
         return 0;
     }
+    if (common.verbose || call->common.verbose)
+        log_set_level(LOG_DEBUG);
+    if (common.quiet || call->common.quiet)
+        log_set_level(LOG_ERROR);
     if (!command->run)
         return refuse_incomplete(call, parsed, err);
     return command->run(parsed->options, parsed->arguments, err);

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -56,6 +55,12 @@ void log_set_level(enum log_level level)
 {
     assert(level < LOG_LEVEL_COUNT);
     log_level_shown = level;
+}
+
+bool log_enabled(enum log_level level)
+{
+    assert(level < LOG_LEVEL_COUNT);
+    return level <= log_level_shown;
 }
 
 void log_write(enum log_level level, const char *message, const char *pairs, ...)

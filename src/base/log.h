@@ -8,9 +8,13 @@
 #ifndef TRANCHE_BASE_LOG_H
 #define TRANCHE_BASE_LOG_H
 
+#include <stdbool.h>
+
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
 void log_set_level(enum log_level level);
+/* Whether messages of this level are written. */
+bool log_enabled(enum log_level level);
 /* Key-value pairs after the message: log_write(LOG_INFO, "instance ready", "gpu=%s slice=%s",
  * gpu, slice). pairs may be NULL. Values with blanks must be quoted by the caller. */
 void log_write(enum log_level level, const char *message, const char *pairs, ...)
