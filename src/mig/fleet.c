@@ -17,7 +17,7 @@ static int count_parse(const char *word, const char *text, int *ret, struct erro
     long long count;
 
     assert(word && ret);
-    if (strcmp(word, "*") == 0) {
+    if (strcmp(text, "*") == 0) {
         *ret = MIG_FLEET_UNLIMITED;
         return 0;
     }

@@ -159,6 +159,7 @@ static int no_place(const struct search *search, const struct mig_layout *fixed,
     int free = search->board->memory_units - __builtin_popcount(taken);
     int need = units_of(search);
     struct search core;
+    long long choices;
 
     if (need > free) {
         open_text(search, &text);
@@ -168,6 +169,7 @@ static int no_place(const struct search *search, const struct mig_layout *fixed,
                          free, fixed->count ? " free" : "");
     }
     core = core_of(search, taken);
+    choices = choices_of(&core, taken);
     open_text(&core, &text);
     str_add(&text, core.count == 1 ? " has no free start" : " never fit together");
     if (fixed->count) {
@@ -176,8 +178,10 @@ static int no_place(const struct search *search, const struct mig_layout *fixed,
     }
     starts_text(&core, &text);
     assert(core.count <= search->count);
-    if (choices_of(&core, taken) > 0)
-        str_addf(&text, "; each of the %lld choices overlaps", choices_of(&core, taken));
+    if (choices == 1)
+        str_add(&text, "; the only choice overlaps");
+    else if (choices > 1)
+        str_addf(&text, "; each of the %lld choices overlaps", choices);
     return error_set(err, E_NO, "rule 2 (disjoint spans): %s", text.bytes);
 }
 
