@@ -2,8 +2,8 @@
  *
  * JSON through jansson: reading with positions ("FILE:LINE:COL: …" when the text is not
  * JSON, "FILE: path.to[3].field: …" when a value is wrong), typed getters, and writing
- * with the contract's numbers (shortest text that reads back to the same double; whole
- * doubles as "12.0" only where a writer asks for it) and keys in insertion order.
+ * with the contract's numbers (shortest text that reads back to the same double: "12",
+ * not "12.0") and keys in insertion order.
  */
 #ifndef TRANCHE_BASE_JSON_H
 #define TRANCHE_BASE_JSON_H

@@ -4,7 +4,7 @@
  * recurse, no duplicate keys, depth at most 64, size bounded; complaints are E_INPUT
  * "FILE:LINE:COL: …". JSON is read by the same reader.
  *
- * The typed getters below leave *ret alone when the key is absent, so that defaults are
+ * The typed getters below leave *ret alone when the key is absent or null, so that defaults are
  * set before; a value of the wrong kind or range is E_INPUT naming place and expectation.
  */
 #ifndef TRANCHE_BASE_YAML_H
