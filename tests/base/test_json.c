@@ -107,7 +107,7 @@ static void test_bad(void **state)
             fail_msg("case %zu was accepted", i);
         assert_null(root);
         if (strcmp(err.text, bad[i].message) != 0) {
-            print_error("case %zu: got %s\n", i, err.text);
+            print_message("# case %zu: got %s\n", i, err.text);
             failures++;
         }
     }
@@ -320,7 +320,7 @@ static void test_round_trip(void **state)
     struct rng rng = rng_seed(seed);
 
     (void)state;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("# seed %llu\n", (unsigned long long)seed);
     for (int i = 0; i < 2000; i++) {
         union {
             uint64_t bits;
