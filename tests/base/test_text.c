@@ -316,7 +316,7 @@ static void test_locale_independent(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
         found = setlocale(LC_ALL, names[i]);
     if (!found) {
-        print_message("no locale with a decimal comma is installed\n");
+        print_message("# no locale with a decimal comma is installed\n");
         skip();
     }
     check_number(971.25, "971.25");
