@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/identity.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/hash.h"
+
+enum { BUSES_APART = 16, GPUS_A_DOMAIN = 15 };
+
+struct sim_pci_address sim_pci_address(unsigned gpu)
+{
+    assert(gpu < SIM_GPUS_MAX);
+    return (struct sim_pci_address){.domain = gpu / GPUS_A_DOMAIN,
+                                    .bus = 7 + gpu % GPUS_A_DOMAIN * BUSES_APART};
+}
+
+void sim_serial(const struct sim_machine *machine, unsigned gpu,
+                char ret[NVML_DEVICE_SERIAL_BUFFER_SIZE])
+{
+    char uuid[SIM_UUID_SIZE];
+    sim_gpu_uuid(machine, gpu, uuid);
+    uint64_t number = sim_hash(uuid, strlen(uuid), 6) % 10000000000000ULL;
+    snprintf(ret, NVML_DEVICE_SERIAL_BUFFER_SIZE, "%013llu", (unsigned long long)number);
+}
+
+void sim_mig_profile_name(const struct sim_gpu *gpu, const struct sim_gi *gi, int ci_profile,
+                          char ret[SIM_NAME_SIZE])
+{
+    const struct mig_profile *profile = sim_gi_profile(gpu, gi);
+    int width = profile->ci_profiles[ci_profile].compute_slices;
+    if (width == profile->compute_slices)
+        snprintf(ret, SIM_NAME_SIZE, "%s", profile->name);
+    else
+        snprintf(ret, SIM_NAME_SIZE, "%dc.%s", width, profile->name);
+}
