@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/option.h"
 #include "base/str.h"
 #include "mig/board_table.h"
+
+enum { MIG_BOARDS_MAX = 64 };
 
 size_t mig_board_count(void)
 {
@@ -32,6 +35,23 @@ const struct mig_board *mig_board_find(const char *slug)
     return NULL;
 }
 
+/* "did you mean …": the slugs that begin with the word, or the nearest by spelling. */
+static void add_nearest(const char *word, struct str *text)
+{
+    const char *slugs[MIG_BOARDS_MAX];
+    const char *nearest;
+
+    assert(mig_board_table_count <= MIG_BOARDS_MAX);
+    for (size_t i = 0; i < mig_board_table_count; i++) {
+        slugs[i] = mig_board_table[i].slug;
+        if (*word && text_starts_with(slugs[i], word))
+            str_addf(text, "%s%s", text->length ? " or " : "did you mean ", slugs[i]);
+    }
+    nearest = text_nearest(word, slugs, mig_board_table_count);
+    if (!text->length && nearest)
+        str_addf(text, "did you mean %s", nearest);
+}
+
 int mig_board_get(const char *slug, const struct mig_board **ret_board, struct error *err)
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;
@@ -42,10 +62,7 @@ int mig_board_get(const char *slug, const struct mig_board **ret_board, struct e
         *ret_board = board;
         return 0;
     }
-    for (size_t i = 0; i < mig_board_table_count && *slug; i++)
-        if (text_starts_with(mig_board_table[i].slug, slug))
-            str_addf(&text, "%s%s", text.length ? " or " : "did you mean ",
-                     mig_board_table[i].slug);
+    add_nearest(slug, &text);
     str_add(&text, text.length ? "? Known are " : "known are ");
     for (size_t i = 0; i < mig_board_table_count; i++)
         str_addf(&text, "%s%s", i ? ", " : "", mig_board_table[i].slug);

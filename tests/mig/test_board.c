@@ -57,6 +57,8 @@ static void test_lookups(void **state)
     assert_string_equal(board->slug, "a100-80gb");
     assert_int_equal(mig_board_get("a100", &board, &err), -E_INPUT);
     assert_non_null(strstr(err.text, "did you mean a100-40gb or a100-80gb?"));
+    assert_int_equal(mig_board_get("a100-4gb", &board, &err), -E_INPUT);
+    assert_non_null(strstr(err.text, "did you mean a100-40gb?"));
     assert_int_equal(mig_board_get("", &board, &err), -E_INPUT);
     assert_non_null(strstr(err.text, "rtxpro6000-96gb"));
 }
