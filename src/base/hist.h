@@ -29,13 +29,14 @@ void hist_reset(struct hist *hist);
 uint64_t hist_count(const struct hist *hist);
 uint64_t hist_saturated(const struct hist *hist);
 int64_t hist_min_ns(const struct hist *hist); /* 0 when empty */
-int64_t hist_max_ns(const struct hist *hist);
+int64_t hist_max_ns(const struct hist *hist); /* both exact */
 double hist_mean_ns(const struct hist *hist); /* from bucket midpoints; 0 when empty */
 double hist_stddev_ns(const struct hist *hist);
 /* The smallest recorded bucket value v such that at least percent % of the records are
  * <= v (nearest rank), 0 < percent <= 100; 0 when empty. */
 int64_t hist_percentile_ns(const struct hist *hist, double percent);
-/* Share of the records that are <= limit_ns, 0 … 1 (1 when empty). */
+/* Share of the records that are read back as <= limit_ns, 0 … 1 (1 when empty):
+ * percentile(p) <= limit exactly when share_within(limit) >= p %. */
 double hist_share_within(const struct hist *hist, int64_t limit_ns);
 
 /* Text form for files and pipes, "bucket:count …" with a version word, and back.

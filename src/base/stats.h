@@ -14,21 +14,23 @@ struct stats_interval {
 
 double stats_mean(const double *values, size_t count);            /* 0 when empty */
 double stats_variance(const double *values, size_t count);        /* n − 1; 0 below two */
-double stats_median(const double *values, size_t count);
-double stats_quantile(const double *values, size_t count, double q); /* type 7 (R) */
+double stats_median(const double *values, size_t count);          /* 0 when empty */
+double stats_quantile(const double *values, size_t count, double q); /* R's type 7; 0 when empty */
 /* Quantile of Student's t with df degrees of freedom, 0 < p < 1. */
 double stats_t_quantile(double p, double df);
 /* Student's t confidence interval of the mean at `confidence` (0.95). One value: low =
  * high = NAN. */
 struct stats_interval stats_mean_interval(const double *values, size_t count,
                                           double confidence);
-/* Welch's t test, two-sided p value; NAN when either side has fewer than two values. */
+/* Welch's t test, two-sided p value; NAN when either side has fewer than two values. Two
+ * constant sides: 1 when equal, else 0. */
 double stats_welch_p(const double *a, size_t a_count, const double *b, size_t b_count);
 /* Mann-Whitney U, two-sided p value: exact without ties up to 20 values a side, else the
  * normal approximation with tie correction; NAN when a side is empty. */
 double stats_mann_whitney_p(const double *a, size_t a_count, const double *b,
                             size_t b_count);
-/* Least squares y = intercept + slope × x with the coefficient of determination. */
+/* Least squares y = intercept + slope × x with the coefficient of determination. Without
+ * variation in x the slope is 0; without variation in y r_squared is 1. */
 struct stats_line {
     double intercept, slope, r_squared;
 };
