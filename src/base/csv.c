@@ -423,13 +423,20 @@ int csv_number(const struct csv *csv, size_t row, size_t column, double minimum,
                      csv_column_name(csv, column), text, expected.bytes);
 }
 
-void csv_add_field(struct str *text, const char *field)
+/* Whether a field reads back as it is, even as the first of a line or a file. */
+static bool is_bare(const char *field)
 {
     size_t length = strlen(field);
-    bool bare = length == 0 || (!strpbrk(field, ",\"\r\n") && field[0] != '#' &&
-                                !is_blank(field[0]) && !is_blank(field[length - 1]));
 
-    if (bare) {
+    if (length == 0)
+        return true;
+    return !strpbrk(field, ",\"\r\n") && field[0] != '#' && !is_blank(field[0]) &&
+           !is_blank(field[length - 1]) && !text_starts_with(field, "\xEF\xBB\xBF");
+}
+
+void csv_add_field(struct str *text, const char *field)
+{
+    if (is_bare(field)) {
         str_add(text, field);
         return;
     }

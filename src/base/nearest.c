@@ -45,22 +45,29 @@ static const char *first_abbreviated(const char *word, const char *const *candid
     return NULL;
 }
 
+/* Of a word of three letters, two changes leave nothing to recognise. */
+static size_t distance_limit(size_t length)
+{
+    if (length < 4)
+        return length / 2;
+    return length / 3 > 2 ? length / 3 : 2;
+}
+
 const char *text_nearest(const char *word, const char *const *candidates, size_t count)
 {
-    size_t length = strlen(word), limit = length / 3 > 2 ? length / 3 : 2;
-    size_t best_distance = limit + 1;
-    const char *best = NULL;
+    size_t length = strlen(word), best_distance = distance_limit(length) + 1;
+    const char *best = first_abbreviated(word, candidates, count);
 
-    if (length > WORD_LIMIT || length == 0)
-        return NULL;
+    if (best || length > WORD_LIMIT)
+        return best;
     for (size_t i = 0; i < count; i++) {
         if (strlen(candidates[i]) > WORD_LIMIT)
             continue;
         size_t distance = edit_distance(word, candidates[i]);
-        if (distance < best_distance && distance < length) {
+        if (distance < best_distance) {
             best_distance = distance;
             best = candidates[i];
         }
     }
-    return best ? best : first_abbreviated(word, candidates, count);
+    return best;
 }

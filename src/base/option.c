@@ -7,10 +7,12 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/expect.h"
 #include "base/memory.h"
 #include "base/vec.h"
 
@@ -53,19 +55,15 @@ static long long to_bound(double bound)
     return bound <= (double)LLONG_MIN ? LLONG_MIN : (long long)bound;
 }
 
-/* E_USAGE with the range where there is one. */
 static int refuse_number(const struct option_spec *spec, const char *value, struct error *err)
 {
-    const char *what = spec->kind == OPTION_KIND_INT ? "a whole number" : "a number";
+    bool whole = spec->kind == OPTION_KIND_INT;
+    CLEANUP(str_done) struct str expected = STR_EMPTY;
 
-    if (!has_range(spec))
-        return error_set(err, E_USAGE, "option --%s: '%s' is not %s", spec->name, value, what);
-    CLEANUP(str_done) struct str range = STR_EMPTY;
-    str_add_number(&range, spec->minimum);
-    str_add(&range, " to ");
-    str_add_number(&range, spec->maximum);
-    return error_set(err, E_USAGE, "option --%s: '%s' is not %s from %s", spec->name, value,
-                     what, range.bytes);
+    expect_number(&expected, has_range(spec) ? spec->minimum : -INFINITY,
+                  has_range(spec) ? spec->maximum : INFINITY, whole);
+    return error_set(err, E_USAGE, "option --%s is '%.80s', expected %s", spec->name, value,
+                     expected.bytes);
 }
 
 static int read_int(const struct option_spec *spec, const char *value, long long *field,
@@ -104,8 +102,8 @@ static int refuse_choice(const struct option_spec *spec, const char *value, stru
         names[count++] = name;
     }
     nearest = text_nearest(value, names, count);
-    return error_set(err, E_USAGE, "option --%s: '%s' is not one of %s%s%s%s", spec->name,
-                     value, spec->choices, nearest ? " (did you mean '" : "",
+    return error_set(err, E_USAGE, "option --%s is '%.80s', expected one of %s%s%s%s",
+                     spec->name, value, spec->choices, nearest ? " (did you mean '" : "",
                      nearest ? nearest : "", nearest ? "'?)" : "");
 }
 
@@ -115,7 +113,7 @@ static int read_choice(const struct option_spec *spec, const char *value, const 
     size_t length = strlen(value);
     const char *at = spec->choices;
 
-    while (length > 0 && at) {
+    while (length > 0 && !strchr(value, '|') && at) {
         if (strncmp(at, value, length) == 0 && (at[length] == '|' || !at[length])) {
             *field = value;
             return 0;
@@ -313,9 +311,7 @@ static void set_defaults(const struct command *command, void *options)
     }
 }
 
-/* Whether words before a `--` or among the parsed ones gave this option: an option is
- * present when its field is not what a zeroed struct holds. Only for `required`, which
- * goes with text, choices and lists. */
+/* Whether a required option stood there: its pointer (a list begins with one) is set. */
 static bool is_given(const struct option_spec *spec, const void *options)
 {
     const void *field = (const char *)options + spec->offset;

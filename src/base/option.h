@@ -50,7 +50,7 @@ struct option_spec {
     const char *default_text; /* read like a value; NULL: zero/NULL/false */
     double minimum, maximum;
     const char *choices;
-    bool required;
+    bool required;    /* text, choices and lists alone */
     const char *help; /* one sentence, no full stop */
 };
 
@@ -83,6 +83,18 @@ struct option_spec {
     {                                                                                          \
         .letter = (c), .name = (n), .kind = OPTION_KIND_LIST, .offset = offsetof(s, m),        \
         .value_name = (v), .help = (h)                                                         \
+    }
+
+/* The same without a default: leaving them out is E_USAGE. */
+#define OPTION_TEXT_REQUIRED(c, n, s, m, v, h)                                                 \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_TEXT, .offset = offsetof(s, m),        \
+        .value_name = (v), .required = true, .help = (h)                                       \
+    }
+#define OPTION_LIST_REQUIRED(c, n, s, m, v, h)                                                 \
+    {                                                                                          \
+        .letter = (c), .name = (n), .kind = OPTION_KIND_LIST, .offset = offsetof(s, m),        \
+        .value_name = (v), .required = true, .help = (h)                                       \
     }
 
 struct arguments {
@@ -153,8 +165,9 @@ const struct option_spec *option_common_specs(size_t *ret_count);
 /* Appends "default 1, 0 to 10, required": what the table says beyond its sentence. */
 void option_facts(const struct option_spec *spec, struct str *text);
 
-/* The candidate nearest to word by edit distance (at most 2, or a third of its length), or
- * the first that word abbreviates, or NULL: for "did you mean". */
+/* For "did you mean": the first candidate that word abbreviates, else the one nearest by
+ * edit distance (at most 2, or a third of the word's length; 1 for words of two or three
+ * letters), else NULL. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 
 #endif

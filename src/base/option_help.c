@@ -3,6 +3,7 @@
  * Help texts for the terminal, 80 columns wide, from the command tables.
  */
 #include <assert.h>
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -66,6 +67,28 @@ static void add_fact(struct str *text, const char *fact)
     str_add(text, fact);
 }
 
+/* "0 to 1", "at least 1", "above 0, at most 1"; bounds that nobody meets are left out. */
+static void add_range(struct str *text, double minimum, double maximum)
+{
+    const double shown_limit = 1e15;
+    bool low = minimum > -shown_limit, high = maximum < shown_limit;
+    bool positive = minimum > 0 && minimum <= DBL_MIN;
+
+    if (low) {
+        add_fact(text, positive ? "above 0" : high ? "" : "at least ");
+        if (!positive)
+            str_add_number(text, minimum);
+    }
+    if (high) {
+        bool range = low && !positive;
+        if (range)
+            str_add(text, " to ");
+        else
+            add_fact(text, "at most ");
+        str_add_number(text, maximum);
+    }
+}
+
 void option_facts(const struct option_spec *spec, struct str *text)
 {
     CLEANUP(str_done) struct str facts = STR_EMPTY;
@@ -78,12 +101,8 @@ void option_facts(const struct option_spec *spec, struct str *text)
         add_fact(&facts, "default ");
         str_add(&facts, spec->default_text);
     }
-    if (spec->minimum < spec->maximum && spec->maximum < 1e15) {
-        add_fact(&facts, "");
-        str_add_number(&facts, spec->minimum);
-        str_add(&facts, " to ");
-        str_add_number(&facts, spec->maximum);
-    }
+    if (spec->minimum < spec->maximum)
+        add_range(&facts, spec->minimum, spec->maximum);
     str_add(text, facts.bytes);
 }
 

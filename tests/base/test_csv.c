@@ -249,8 +249,9 @@ static void test_find_and_error(void **state)
 /* What csv_add_field() writes, csv_parse() reads back. */
 static void test_round_trip(void **state)
 {
-    static const char *const fields[] = {"plain", "a,b",    "say \"hi\"", " blank ", "#x",
-                                         "a\nb",  "a\r\nb", "ü",          "\"",      "x\ty"};
+    static const char *const fields[] = {"plain", "a,b",    "say \"hi\"", " blank ",       "#x",
+                                         "a\nb",  "a\r\nb", "ü",          "\xEF\xBB\xBFx", "\"",
+                                         "x\ty"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(fields); i++) {

@@ -55,7 +55,7 @@ fails 2 "option --output needs a value, FILE" "missing value" help --output
 fails 2 "option --output needs a value, FILE, but option --man follows" "option as value" \
     help --output --man
 fails 2 "option --man takes no value, got 'x'" "value of a flag" help --man=x
-fails 2 "option --completion: 'bahs' is not one of bash (did you mean 'bash'?)" \
+fails 2 "option --completion is 'bahs', expected one of bash (did you mean 'bash'?)" \
     "wrong choice" help --completion bahs
 fails 2 "usage: tranche help [OPTION…] [COMMAND…]" "usage line" help --man x
 
