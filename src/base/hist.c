@@ -229,23 +229,20 @@ double hist_share_within(const struct hist *hist, int64_t limit_ns)
     return (double)within / (double)hist->total;
 }
 
-/* "tranche.hist/1 MIN MAX SATURATED BUCKET:COUNT …", buckets rising, the empty ones left
- * out; an empty histogram is the version word alone. */
+/* "tranche.hist/1 COUNT MIN MAX SATURATED BUCKET:COUNT …", buckets rising, the empty ones
+ * left out. With the count in front, no part of a text that was cut passes for a whole. */
 void hist_encode(const struct hist *hist, struct str *ret_text)
 {
-    str_add(ret_text, hist_version);
-    if (hist->total == 0)
-        return;
-    str_addf(ret_text, " %lld %lld %llu", (long long)hist->min_ns, (long long)hist->max_ns,
+    str_addf(ret_text, "%s %llu %lld %lld %llu", hist_version, (unsigned long long)hist->total,
+             (long long)hist_min_ns(hist), (long long)hist->max_ns,
              (unsigned long long)hist->saturated);
     for (size_t i = first_bucket(hist); i <= last_bucket(hist); i++)
         if (hist->counts[i])
             str_addf(ret_text, " %zu:%llu", i, (unsigned long long)hist->counts[i]);
 }
 
-/* Reads a decimal of at most `limit` and the byte `end` after it; on success *text is
- * behind both (a '\0' is not passed). */
-static bool take_number(const char **text, uint64_t limit, char end, uint64_t *ret)
+/* Reads digits of a number of at most `limit`; on success *text is behind them. */
+static bool take_number(const char **text, uint64_t limit, uint64_t *ret)
 {
     const char *p = *text;
     uint64_t value = 0;
@@ -255,64 +252,71 @@ static bool take_number(const char **text, uint64_t limit, char end, uint64_t *r
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value) || value > limit)
             return false;
-    if (*p != end)
-        return false;
-    *text = end ? p + 1 : p;
+    *text = p;
     *ret = value;
     return true;
 }
 
-static bool take_buckets(const char *text, struct hist *hist)
+/* The buckets, which must hold `total` records together. */
+static bool take_buckets(const char *text, uint64_t total, struct hist *hist)
 {
-    size_t next = 0;
-    for (bool more = true; more;) {
-        uint64_t bucket, count;
-        if (!take_number(&text, BUCKET_COUNT - 1, ':', &bucket) || bucket < next)
-            return false;
-        more = strchr(text, ' ') != NULL;
-        if (!take_number(&text, UINT64_MAX, more ? ' ' : '\0', &count) || count == 0)
-            return false;
-        if (__builtin_add_overflow(hist->total, count, &hist->total))
+    assert(total > 0);
+    for (size_t next = 0; hist->total < total;) {
+        uint64_t bucket, count, left = total - hist->total;
+        if (*text++ != ' ' || !take_number(&text, BUCKET_COUNT - 1, &bucket) || bucket < next ||
+            *text++ != ':' || !take_number(&text, left, &count) || count == 0)
             return false;
         hist->counts[bucket] = count;
+        hist->total += count;
         next = bucket + 1;
     }
-    return true;
+    return *text == '\0';
 }
 
-static bool take_hist(const char *text, struct hist *hist)
+/* Whether the range is exactly what the buckets fill, as loops run over it alone. */
+static bool is_consistent(const struct hist *hist)
 {
-    uint64_t min, max;
-    if (!take_number(&text, HOUR_NS, ' ', &min) || !take_number(&text, HOUR_NS, ' ', &max) ||
-        !take_number(&text, UINT64_MAX, ' ', &hist->saturated) || !take_buckets(text, hist))
+    if (hist->min_ns < 1 || hist->min_ns > hist->max_ns)
         return false;
-    hist->min_ns = (int64_t)min;
-    hist->max_ns = (int64_t)max;
-    if (min < 1 || min > max)
-        return false;
-    /* The range must be exactly what the buckets fill: loops run over it alone. */
     size_t first = 0, last = BUCKET_COUNT - 1;
     while (!hist->counts[first])
         first++;
     while (!hist->counts[last])
         last--;
-    return first == first_bucket(hist) && last == last_bucket(hist) &&
-           (hist->saturated == 0 ||
-            (hist->max_ns == HOUR_NS && hist->saturated <= hist->counts[last]));
+    bool saturation_fits = hist->saturated == 0 ||
+                           (hist->max_ns == HOUR_NS && hist->saturated <= hist->counts[last]);
+    return first == first_bucket(hist) && last == last_bucket(hist) && saturation_fits;
+}
+
+static bool take_hist(const char *text, struct hist *hist)
+{
+    enum { COUNT, MIN, MAX, SATURATED, FIELD_COUNT };
+    uint64_t fields[FIELD_COUNT];
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        bool is_time = i == MIN || i == MAX;
+        if (*text++ != ' ' || !take_number(&text, is_time ? HOUR_NS : UINT64_MAX, &fields[i]))
+            return false;
+    }
+    if (fields[COUNT] == 0)
+        return *text == '\0' && !fields[MIN] && !fields[MAX] && !fields[SATURATED];
+    hist->min_ns = (int64_t)fields[MIN];
+    hist->max_ns = (int64_t)fields[MAX];
+    hist->saturated = fields[SATURATED];
+    return take_buckets(text, fields[COUNT], hist) && is_consistent(hist);
 }
 
 int hist_decode(const char *text, struct hist **ret_hist, struct error *err)
 {
     assert(text && ret_hist);
-    size_t word = strlen(hist_version);
-    if (strncmp(text, hist_version, word) != 0 || (text[word] && text[word] != ' '))
+    if (!text_starts_with(text, hist_version))
         return error_set(err, E_INPUT, "histogram: expected a text that begins with %s",
                          hist_version);
     CLEANUP(hist_free_ptr) struct hist *hist = hist_new();
-    if (text[word] && !take_hist(text + word + 1, hist))
-        return error_set(err, E_INPUT,
-                         "histogram: damaged, expected %s MIN MAX SATURATED BUCKET:COUNT …",
-                         hist_version);
+    if (!take_hist(text + strlen(hist_version), hist))
+        return error_set(
+            err, E_INPUT,
+            "histogram: damaged, expected %s COUNT MIN MAX SATURATED BUCKET:COUNT …",
+            hist_version);
     *ret_hist = STEAL(hist);
     return 0;
 }

@@ -14,8 +14,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define LN_2           0x1.62e42fefa39efp-1
-#define LN_2_LOW       0x1.abc9e3b39803fp-56 /* ln 2 − LN_2 */
+#define LN_2_HIGH      0x1.62e42feep-1       /* 32 bits: times an exponent it is exact */
+#define LN_2_LOW       0x1.a39ef35793c76p-33 /* ln 2 − LN_2_HIGH */
 #define HALF_LN_TWO_PI 0.91893853320467274178
 
 enum { POISSON_SMALL_MEAN = 10, POISSON_SMALL_LIMIT = 100 };
@@ -53,7 +53,7 @@ static double natural_log(double x)
     double s = (m - 1) / (m + 1), square = s * s, sum = 0;
     for (int k = 21; k >= 3; k -= 2)
         sum = (sum + 1.0 / k) * square;
-    return exponent * LN_2 + (2 * s + (2 * s * sum + exponent * LN_2_LOW));
+    return exponent * LN_2_HIGH + (2 * s + (2 * s * sum + exponent * LN_2_LOW));
 }
 
 /* e^x = 2^k·e^r with |r| <= ln 2 / 2; the series to r^14/14! leaves less than 1e-18. */
@@ -64,11 +64,11 @@ static double exponential(double x)
         return INFINITY;
     if (x < -746)
         return 0;
-    double k = nearbyint(x / LN_2);
-    double r = (x - k * LN_2) - k * LN_2_LOW, sum = 1;
-    for (int n = 14; n >= 1; n--)
-        sum = 1 + sum * r / n;
-    return ldexp(sum, (int)k);
+    double k = nearbyint(x / M_LN2);
+    double r = (x - k * LN_2_HIGH) - k * LN_2_LOW, sum = 0;
+    for (int n = 14; n >= 2; n--)
+        sum = (sum + 1) * r / n;
+    return ldexp(1 + (r + r * sum), (int)k);
 }
 
 /* ln k!: Stirling's series, which from k = 10 on leaves less than 1e-10. */

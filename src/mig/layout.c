@@ -264,8 +264,9 @@ void mig_layout_remove(struct mig_layout *layout, int index)
     layout->count--;
 }
 
-static bool contains(const struct mig_layout *layout, struct mig_instance instance)
+bool mig_layout_contains(const struct mig_layout *layout, struct mig_instance instance)
 {
+    assert(layout->count >= 0 && layout->count <= MIG_INSTANCES_MAX);
     for (int i = 0; i < layout->count; i++)
         if (layout->instances[i].profile == instance.profile &&
             layout->instances[i].start == instance.start)
@@ -280,13 +281,13 @@ void mig_layout_diff(const struct mig_layout *from, const struct mig_layout *to,
 
     assert(from && to && ret_diff);
     for (int i = 0; i < from->count; i++) {
-        bool stays = contains(to, from->instances[i]);
+        bool stays = mig_layout_contains(to, from->instances[i]);
         struct mig_layout *side = stays ? &diff.keep : &diff.remove;
 
         side->instances[side->count++] = from->instances[i];
     }
     for (int i = 0; i < to->count; i++)
-        if (!contains(from, to->instances[i]))
+        if (!mig_layout_contains(from, to->instances[i]))
             diff.create.instances[diff.create.count++] = to->instances[i];
     assert(diff.keep.count + diff.create.count == to->count);
     *ret_diff = diff;

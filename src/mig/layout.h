@@ -40,6 +40,7 @@ int mig_layout_parse(const struct mig_board *board, const char *text,
 void mig_layout_format(const struct mig_board *board, const struct mig_layout *layout,
                        struct str *text);
 void mig_layout_sort(struct mig_layout *layout);
+bool mig_layout_contains(const struct mig_layout *layout, struct mig_instance instance);
 bool mig_layout_equal(const struct mig_layout *a, const struct mig_layout *b);
 
 /* 0 when legal; E_NO with a line for every breach, which names the rule and the instances
