@@ -129,7 +129,9 @@ NVML_FUNCTIONS(SIM_PROTOTYPE)
       (nvmlComputeInstance_t computeInstance, nvmlComputeInstanceInfo_t * info))               \
     X(nvmlDeviceGetAttributes, (nvmlDevice_t device, nvmlDeviceAttributes_t * attributes))     \
     X(nvmlEventSetWait, (nvmlEventSet_t set, nvmlEventData_t * data, unsigned int timeout_ms)) \
-    X(nvmlDeviceClearFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values))
+    X(nvmlDeviceClearFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values))  \
+    X(nvmlUnitGetCount, (unsigned int *count))                                                 \
+    X(nvmlGetExcludedDeviceCount, (unsigned int *count))
 
 #define SIM_MORE_PROTOTYPE(name, parameters) SIM_EXPORT nvmlReturn_t name parameters;
 SIM_MORE_FUNCTIONS(SIM_MORE_PROTOTYPE)

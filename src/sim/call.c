@@ -126,6 +126,8 @@ static void sleep_ms(int64_t ms)
 
 static nvmlReturn_t faults_before(struct sim_call *call)
 {
+    if (call->repeated)
+        return NVML_SUCCESS;
     pthread_mutex_lock(&library.plan_lock);
     call->number = ++library.calls;
     call->effects = sim_faults_next(library.faults, call->name, named_gpu(call));

@@ -42,6 +42,7 @@ struct sim_call {
     const char *name;
     unsigned flags;
     const void *handle;
+    bool repeated; /* another look of one waiting call: the fault plan has had its turn */
     /* Filled by sim_call_begin(). */
     struct sim_machine *machine;
     unsigned gpu_index, gi_index, ci_index;
