@@ -70,25 +70,6 @@ static int read_all(int fd, const char *name, size_t limit, struct str *bytes,
     }
 }
 
-int file_read(const char *path, size_t limit, struct str *ret_bytes, struct error *err)
-{
-    assert(path && ret_bytes);
-    CLEANUP(close_fd) int fd = -1;
-    bool standard = is_standard_stream(path);
-    if (!standard) {
-        int result = open_input(path, &fd, err);
-        if (result < 0)
-            return result;
-    }
-    CLEANUP(str_done) struct str bytes = STR_EMPTY;
-    int result = read_all(standard ? STDIN_FILENO : fd, standard ? "standard input" : path,
-                          limit, &bytes, err);
-    if (result < 0)
-        return result;
-    str_add_bytes(ret_bytes, bytes.bytes, bytes.length);
-    return 0;
-}
-
 /* Signals held back while a temporary file exists; SIGXFSZ becomes plain EFBIG. */
 struct signal_hold {
     sigset_t before;
@@ -271,27 +252,20 @@ static int write_device(const char *path, const void *bytes, size_t length, stru
     return write_stream(fd, path, bytes, length, err);
 }
 
-int file_write(const char *path, const void *bytes, size_t length, struct error *err)
+static bool is_stream(const struct stat *status)
 {
-    assert(bytes || length == 0);
-    if (!path || is_standard_stream(path) || strcmp(path, "/dev/stdout") == 0)
-        return write_standard_output(bytes, length, err);
-    struct stat status;
-    bool exists = stat(path, &status) == 0;
-    if (exists && S_ISDIR(status.st_mode))
+    return S_ISCHR(status->st_mode) || S_ISFIFO(status->st_mode);
+}
+
+/* 0 when what stands at path may be replaced. */
+static int check_replaceable(const char *path, const struct stat *status, struct error *err)
+{
+    if (S_ISDIR(status->st_mode))
         return error_set(err, E_IO, "%s: is a directory, expected a file name", path);
-    if (exists && (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)))
-        return write_device(path, bytes, length, err);
-    if (exists && !S_ISREG(status.st_mode))
+    if (!S_ISREG(status->st_mode))
         return error_set(err, E_IO, "%s: is a socket or a disk, expected a file name", path);
     /* A folder that we may write would let us replace a file that is write-protected. */
-    if (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0)
-        return error_set_errno(err, E_IO, "%s: cannot write", path);
-    CLEANUP(free_ptr) char *target = NULL;
-    int result = follow_links(path, &target, err);
-    if (result < 0)
-        return result;
-    if (replace_file(target, exists ? &status : NULL, bytes, length) < 0)
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0)
         return error_set_errno(err, E_IO, "%s: cannot write", path);
     return 0;
 }
@@ -311,37 +285,6 @@ static int make_dir(const char *path, unsigned mode, struct error *err)
         return 0; /* another process was faster */
     errno = reason;
     return error_set_errno(err, E_IO, "%s: cannot make this folder", path);
-}
-
-int file_make_dirs(const char *path, unsigned mode, struct error *err)
-{
-    assert(path && mode <= 07777);
-    CLEANUP(free_ptr) char *partial = xstrdup(path);
-    char *slash = path[0] ? strchr(partial + 1, '/') : NULL;
-    for (; slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int result = make_dir(partial, mode, err);
-        *slash = '/';
-        if (result < 0)
-            return result;
-    }
-    return make_dir(path, mode, err);
-}
-
-void file_sha256(const void *bytes, size_t length, char ret[72])
-{
-    static const char hex[] = "0123456789abcdef";
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned digest_length = 0;
-    int done = EVP_Digest(bytes, length, digest, &digest_length, EVP_sha256(), NULL);
-    assert(done == 1 && digest_length == 32);
-    (void)done;
-    char *end = stpcpy(ret, "sha256:");
-    for (unsigned i = 0; i < digest_length; i++) {
-        *end++ = hex[digest[i] >> 4];
-        *end++ = hex[digest[i] & 15];
-    }
-    *end = '\0';
 }
 
 /* The process id in the first line of a lock file: 0 when the file is empty, -1 when it
@@ -386,6 +329,74 @@ static int lock_held_error(const char *path, int fd, struct error *err)
                          path, owner);
     return error_set(err, E_BUSY, "%s: in use by another process; wait for it or stop it",
                      path);
+}
+
+int file_read(const char *path, size_t limit, struct str *ret_bytes, struct error *err)
+{
+    assert(path && ret_bytes);
+    CLEANUP(close_fd) int fd = -1;
+    bool standard = is_standard_stream(path);
+    if (!standard) {
+        int result = open_input(path, &fd, err);
+        if (result < 0)
+            return result;
+    }
+    CLEANUP(str_done) struct str bytes = STR_EMPTY;
+    int result = read_all(standard ? STDIN_FILENO : fd, standard ? "standard input" : path,
+                          limit, &bytes, err);
+    if (result < 0)
+        return result;
+    str_add_bytes(ret_bytes, bytes.bytes, bytes.length);
+    return 0;
+}
+
+int file_write(const char *path, const void *bytes, size_t length, struct error *err)
+{
+    assert(bytes || length == 0);
+    if (!path || is_standard_stream(path) || strcmp(path, "/dev/stdout") == 0)
+        return write_standard_output(bytes, length, err);
+    struct stat status;
+    bool exists = stat(path, &status) == 0;
+    if (exists && is_stream(&status))
+        return write_device(path, bytes, length, err);
+    CLEANUP(free_ptr) char *target = NULL;
+    int result = exists ? check_replaceable(path, &status, err) : 0;
+    if (result == 0)
+        result = follow_links(path, &target, err);
+    if (result == 0 && replace_file(target, exists ? &status : NULL, bytes, length) < 0)
+        result = error_set_errno(err, E_IO, "%s: cannot write", path);
+    return result;
+}
+
+int file_make_dirs(const char *path, unsigned mode, struct error *err)
+{
+    assert(path && mode <= 07777);
+    CLEANUP(free_ptr) char *partial = xstrdup(path);
+    char *slash = path[0] ? strchr(partial + 1, '/') : NULL;
+    for (; slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int result = make_dir(partial, mode, err);
+        *slash = '/';
+        if (result < 0)
+            return result;
+    }
+    return make_dir(path, mode, err);
+}
+
+void file_sha256(const void *bytes, size_t length, char ret[72])
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned digest_length = 0;
+    int done = EVP_Digest(bytes, length, digest, &digest_length, EVP_sha256(), NULL);
+    assert(done == 1 && digest_length == 32);
+    (void)done;
+    char *end = stpcpy(ret, "sha256:");
+    for (unsigned i = 0; i < digest_length; i++) {
+        *end++ = hex[digest[i] >> 4];
+        *end++ = hex[digest[i] & 15];
+    }
+    *end = '\0';
 }
 
 int file_lock(const char *path, int *ret_fd, struct error *err)

@@ -96,6 +96,82 @@ static size_t last_bucket(const struct hist *hist)
     return hist->total ? bucket_of(hist->max_ns) : 0;
 }
 
+/* The rank, from 1, of the record at percent. 99.9 % of 1000 records are 999, though no
+ * double is 99.9: what rounding may have added is taken off before rounding up. */
+static uint64_t nearest_rank(double percent, uint64_t total)
+{
+    assert(percent > 0 && percent <= 100 && total > 0);
+    double exact = percent * (double)total / 100;
+    double rank = ceil(exact * (1 - 2 * DBL_EPSILON));
+    if (rank >= (double)total)
+        return total;
+    return rank < 1 ? 1 : (uint64_t)rank;
+}
+
+/* Reads digits of a number of at most `limit`; on success *text is behind them. */
+static bool take_number(const char **text, uint64_t limit, uint64_t *ret)
+{
+    const char *p = *text;
+    uint64_t value = 0;
+    if (*p < '0' || *p > '9')
+        return false;
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value) || value > limit)
+            return false;
+    *text = p;
+    *ret = value;
+    return true;
+}
+
+/* The buckets, which must hold `total` records together. */
+static bool take_buckets(const char *text, uint64_t total, struct hist *hist)
+{
+    assert(total > 0);
+    for (size_t next = 0; hist->total < total;) {
+        uint64_t bucket, count, left = total - hist->total;
+        if (*text++ != ' ' || !take_number(&text, BUCKET_COUNT - 1, &bucket) || bucket < next ||
+            *text++ != ':' || !take_number(&text, left, &count) || count == 0)
+            return false;
+        hist->counts[bucket] = count;
+        hist->total += count;
+        next = bucket + 1;
+    }
+    return *text == '\0';
+}
+
+/* Whether the range is exactly what the buckets fill, as loops run over it alone. */
+static bool is_consistent(const struct hist *hist)
+{
+    if (hist->min_ns < 1 || hist->min_ns > hist->max_ns)
+        return false;
+    size_t first = 0, last = BUCKET_COUNT - 1;
+    while (!hist->counts[first])
+        first++;
+    while (!hist->counts[last])
+        last--;
+    bool saturation_fits = hist->saturated == 0 ||
+                           (hist->max_ns == HOUR_NS && hist->saturated <= hist->counts[last]);
+    return first == first_bucket(hist) && last == last_bucket(hist) && saturation_fits;
+}
+
+static bool take_hist(const char *text, struct hist *hist)
+{
+    enum { COUNT, MIN, MAX, SATURATED, FIELD_COUNT };
+    uint64_t fields[FIELD_COUNT];
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        bool is_time = i == MIN || i == MAX;
+        if (*text++ != ' ' || !take_number(&text, is_time ? HOUR_NS : UINT64_MAX, &fields[i]))
+            return false;
+    }
+    if (fields[COUNT] == 0)
+        return *text == '\0' && !fields[MIN] && !fields[MAX] && !fields[SATURATED];
+    hist->min_ns = (int64_t)fields[MIN];
+    hist->max_ns = (int64_t)fields[MAX];
+    hist->saturated = fields[SATURATED];
+    return take_buckets(text, fields[COUNT], hist) && is_consistent(hist);
+}
+
 struct hist *hist_new(void)
 {
     struct hist *hist = xcalloc(1, sizeof *hist);
@@ -192,18 +268,6 @@ double hist_stddev_ns(const struct hist *hist)
     return sqrt(sum / (double)hist->total);
 }
 
-/* The rank, from 1, of the record at percent. 99.9 % of 1000 records are 999, though no
- * double is 99.9: what rounding may have added is taken off before rounding up. */
-static uint64_t nearest_rank(double percent, uint64_t total)
-{
-    assert(percent > 0 && percent <= 100 && total > 0);
-    double exact = percent * (double)total / 100;
-    double rank = ceil(exact * (1 - 2 * DBL_EPSILON));
-    if (rank >= (double)total)
-        return total;
-    return rank < 1 ? 1 : (uint64_t)rank;
-}
-
 int64_t hist_percentile_ns(const struct hist *hist, double percent)
 {
     if (hist->total == 0)
@@ -239,70 +303,6 @@ void hist_encode(const struct hist *hist, struct str *ret_text)
     for (size_t i = first_bucket(hist); i <= last_bucket(hist); i++)
         if (hist->counts[i])
             str_addf(ret_text, " %zu:%llu", i, (unsigned long long)hist->counts[i]);
-}
-
-/* Reads digits of a number of at most `limit`; on success *text is behind them. */
-static bool take_number(const char **text, uint64_t limit, uint64_t *ret)
-{
-    const char *p = *text;
-    uint64_t value = 0;
-    if (*p < '0' || *p > '9')
-        return false;
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value) || value > limit)
-            return false;
-    *text = p;
-    *ret = value;
-    return true;
-}
-
-/* The buckets, which must hold `total` records together. */
-static bool take_buckets(const char *text, uint64_t total, struct hist *hist)
-{
-    assert(total > 0);
-    for (size_t next = 0; hist->total < total;) {
-        uint64_t bucket, count, left = total - hist->total;
-        if (*text++ != ' ' || !take_number(&text, BUCKET_COUNT - 1, &bucket) || bucket < next ||
-            *text++ != ':' || !take_number(&text, left, &count) || count == 0)
-            return false;
-        hist->counts[bucket] = count;
-        hist->total += count;
-        next = bucket + 1;
-    }
-    return *text == '\0';
-}
-
-/* Whether the range is exactly what the buckets fill, as loops run over it alone. */
-static bool is_consistent(const struct hist *hist)
-{
-    if (hist->min_ns < 1 || hist->min_ns > hist->max_ns)
-        return false;
-    size_t first = 0, last = BUCKET_COUNT - 1;
-    while (!hist->counts[first])
-        first++;
-    while (!hist->counts[last])
-        last--;
-    bool saturation_fits = hist->saturated == 0 ||
-                           (hist->max_ns == HOUR_NS && hist->saturated <= hist->counts[last]);
-    return first == first_bucket(hist) && last == last_bucket(hist) && saturation_fits;
-}
-
-static bool take_hist(const char *text, struct hist *hist)
-{
-    enum { COUNT, MIN, MAX, SATURATED, FIELD_COUNT };
-    uint64_t fields[FIELD_COUNT];
-    for (int i = 0; i < FIELD_COUNT; i++) {
-        bool is_time = i == MIN || i == MAX;
-        if (*text++ != ' ' || !take_number(&text, is_time ? HOUR_NS : UINT64_MAX, &fields[i]))
-            return false;
-    }
-    if (fields[COUNT] == 0)
-        return *text == '\0' && !fields[MIN] && !fields[MAX] && !fields[SATURATED];
-    hist->min_ns = (int64_t)fields[MIN];
-    hist->max_ns = (int64_t)fields[MAX];
-    hist->saturated = fields[SATURATED];
-    return take_buckets(text, fields[COUNT], hist) && is_consistent(hist);
 }
 
 int hist_decode(const char *text, struct hist **ret_hist, struct error *err)

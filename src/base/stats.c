@@ -23,53 +23,10 @@ enum {
     BISECTION_STEPS_MAX = 2200, /* a double has at most so many halvings */
 };
 
-double stats_mean(const double *values, size_t count)
-{
-    if (count == 0)
-        return 0;
-    double sum = 0, rest = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    double mean = sum / (double)count;
-    for (size_t i = 0; i < count; i++)
-        rest += values[i] - mean; /* what rounding lost of the sum */
-    return mean + rest / (double)count;
-}
-
-double stats_variance(const double *values, size_t count)
-{
-    if (count < 2)
-        return 0;
-    double mean = stats_mean(values, count), sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (values[i] - mean) * (values[i] - mean);
-    return sum / (double)(count - 1);
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-double stats_median(const double *values, size_t count)
-{
-    return stats_quantile(values, count, 0.5);
-}
-
-/* Hyndman and Fan (1996), type 7. */
-double stats_quantile(const double *values, size_t count, double q)
-{
-    assert(q >= 0 && q <= 1);
-    if (count == 0)
-        return 0;
-    CLEANUP(free_ptr) double *sorted = xmemdup(values, count * sizeof *values);
-    qsort(sorted, count, sizeof *sorted, compare_doubles);
-    double position = q * (double)(count - 1);
-    size_t below = (size_t)position;
-    size_t above = below + 1 < count ? below + 1 : below;
-    double share = position - (double)below;
-    return sorted[below] + share * (sorted[above] - sorted[below]);
 }
 
 /* Γ(a + 1/2) / Γ(a), its logarithm: by the asymptotic series from a = 20 on, where the
@@ -148,57 +105,6 @@ static double t_two_tails(double t, double df)
     return 1 - front * beta_fraction(0.5, a, rest) / 0.5;
 }
 
-double stats_t_quantile(double p, double df)
-{
-    assert(p > 0 && p < 1 && df > 0);
-    if (p == 0.5)
-        return 0;
-    double tails = 2 * (p < 0.5 ? p : 1 - p);
-    double low = 0, high = 1;
-    while (high < DBL_MAX / 2 && t_two_tails(high, df) > tails) {
-        low = high;
-        high *= 2;
-    }
-    for (int step = 0; step < BISECTION_STEPS_MAX; step++) {
-        double middle = low + (high - low) / 2;
-        if (middle <= low || middle >= high)
-            break;
-        if (t_two_tails(middle, df) > tails)
-            low = middle;
-        else
-            high = middle;
-    }
-    return p < 0.5 ? -high : high;
-}
-
-struct stats_interval stats_mean_interval(const double *values, size_t count, double confidence)
-{
-    assert(confidence > 0 && confidence < 1);
-    double mean = stats_mean(values, count);
-    if (count < 2)
-        return (struct stats_interval){.estimate = mean, .low = NAN, .high = NAN};
-    double error = sqrt(stats_variance(values, count) / (double)count);
-    double half = error * stats_t_quantile(0.5 + confidence / 2, (double)(count - 1));
-    return (struct stats_interval){.estimate = mean, .low = mean - half, .high = mean + half};
-}
-
-/* B. L. Welch (1947), degrees of freedom by Welch and Satterthwaite. */
-double stats_welch_p(const double *a, size_t a_count, const double *b, size_t b_count)
-{
-    if (a_count < 2 || b_count < 2)
-        return NAN;
-    double difference = fabs(stats_mean(a, a_count) - stats_mean(b, b_count));
-    double a_square = stats_variance(a, a_count) / (double)a_count;
-    double b_square = stats_variance(b, b_count) / (double)b_count;
-    double square = a_square + b_square;
-    if (square == 0) /* two constants: the same or certainly not */
-        return difference == 0 ? 1 : 0;
-    double a_part = a_square / square, b_part = b_square / square;
-    double df =
-        1 / (a_part * a_part / (double)(a_count - 1) + b_part * b_part / (double)(b_count - 1));
-    return t_two_tails(difference / sqrt(square), df);
-}
-
 /* P(U <= u) under the null hypothesis, without ties. The number of arrangements with
  * U = i is the coefficient of q^i in the Gaussian binomial [a+b choose a]: the product of
  * (1 − q^(b+k)) / (1 − q^k) for k = 1 … a, multiplied out factor by factor. All
@@ -259,6 +165,100 @@ static double mann_whitney_normal(struct rank_walk walk, double a_count, double 
         return 1;
     double distance = pairs / 2 - walk.smaller_u - 0.5;
     return distance <= 0 ? 1 : erfc(distance / sqrt(2 * variance));
+}
+
+double stats_mean(const double *values, size_t count)
+{
+    if (count == 0)
+        return 0;
+    double sum = 0, rest = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    double mean = sum / (double)count;
+    for (size_t i = 0; i < count; i++)
+        rest += values[i] - mean; /* what rounding lost of the sum */
+    return mean + rest / (double)count;
+}
+
+double stats_variance(const double *values, size_t count)
+{
+    if (count < 2)
+        return 0;
+    double mean = stats_mean(values, count), sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (values[i] - mean) * (values[i] - mean);
+    return sum / (double)(count - 1);
+}
+
+double stats_median(const double *values, size_t count)
+{
+    return stats_quantile(values, count, 0.5);
+}
+
+/* Hyndman and Fan (1996), type 7. */
+double stats_quantile(const double *values, size_t count, double q)
+{
+    assert(q >= 0 && q <= 1);
+    if (count == 0)
+        return 0;
+    CLEANUP(free_ptr) double *sorted = xmemdup(values, count * sizeof *values);
+    qsort(sorted, count, sizeof *sorted, compare_doubles);
+    double position = q * (double)(count - 1);
+    size_t below = (size_t)position;
+    size_t above = below + 1 < count ? below + 1 : below;
+    double share = position - (double)below;
+    return sorted[below] + share * (sorted[above] - sorted[below]);
+}
+
+double stats_t_quantile(double p, double df)
+{
+    assert(p > 0 && p < 1 && df > 0);
+    if (p == 0.5)
+        return 0;
+    double tails = 2 * (p < 0.5 ? p : 1 - p);
+    double low = 0, high = 1;
+    while (high < DBL_MAX / 2 && t_two_tails(high, df) > tails) {
+        low = high;
+        high *= 2;
+    }
+    for (int step = 0; step < BISECTION_STEPS_MAX; step++) {
+        double middle = low + (high - low) / 2;
+        if (middle <= low || middle >= high)
+            break;
+        if (t_two_tails(middle, df) > tails)
+            low = middle;
+        else
+            high = middle;
+    }
+    return p < 0.5 ? -high : high;
+}
+
+struct stats_interval stats_mean_interval(const double *values, size_t count, double confidence)
+{
+    assert(confidence > 0 && confidence < 1);
+    double mean = stats_mean(values, count);
+    if (count < 2)
+        return (struct stats_interval){.estimate = mean, .low = NAN, .high = NAN};
+    double error = sqrt(stats_variance(values, count) / (double)count);
+    double half = error * stats_t_quantile(0.5 + confidence / 2, (double)(count - 1));
+    return (struct stats_interval){.estimate = mean, .low = mean - half, .high = mean + half};
+}
+
+/* B. L. Welch (1947), degrees of freedom by Welch and Satterthwaite. */
+double stats_welch_p(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+    if (a_count < 2 || b_count < 2)
+        return NAN;
+    double difference = fabs(stats_mean(a, a_count) - stats_mean(b, b_count));
+    double a_square = stats_variance(a, a_count) / (double)a_count;
+    double b_square = stats_variance(b, b_count) / (double)b_count;
+    double square = a_square + b_square;
+    if (square == 0) /* two constants: the same or certainly not */
+        return difference == 0 ? 1 : 0;
+    double a_part = a_square / square, b_part = b_square / square;
+    double df =
+        1 / (a_part * a_part / (double)(a_count - 1) + b_part * b_part / (double)(b_count - 1));
+    return t_two_tails(difference / sqrt(square), df);
 }
 
 double stats_mann_whitney_p(const double *a, size_t a_count, const double *b, size_t b_count)

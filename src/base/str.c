@@ -41,80 +41,6 @@ static void str_reserve(struct str *text, size_t more)
     text->capacity = capacity;
 }
 
-void str_done(struct str *text)
-{
-    if (text->capacity)
-        free(text->bytes);
-    *text = STR_EMPTY;
-}
-
-void str_clear(struct str *text)
-{
-    text->length = 0;
-    if (text->capacity)
-        text->bytes[0] = '\0';
-}
-
-void str_add(struct str *text, const char *more)
-{
-    assert(more);
-    str_add_bytes(text, more, strlen(more));
-}
-
-void str_add_bytes(struct str *text, const void *bytes, size_t length)
-{
-    assert(bytes || length == 0);
-    if (length == 0)
-        return;
-    str_reserve(text, length);
-    memcpy(text->bytes + text->length, bytes, length);
-    text->length += length;
-    text->bytes[text->length] = '\0';
-}
-
-void str_add_char(struct str *text, char c)
-{
-    str_add_bytes(text, &c, 1);
-}
-
-void str_addf(struct str *text, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    str_vaddf(text, format, arguments);
-    va_end(arguments);
-}
-
-void str_vaddf(struct str *text, const char *format, va_list arguments)
-{
-    va_list again;
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    assert(length >= 0 && "a text must be formattable");
-    str_reserve(text, (size_t)length);
-    vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
-    va_end(again);
-    text->length += (size_t)length;
-}
-
-char *str_take(struct str *text)
-{
-    char *bytes = text->capacity ? text->bytes : xstrdup("");
-    *text = STR_EMPTY;
-    return bytes;
-}
-
-bool text_starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-bool text_ends_with(const char *text, const char *suffix)
-{
-    size_t length = strlen(text), suffix_length = strlen(suffix);
-    return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
-}
-
 /* The code point at text, its length in *ret_length; -1 (and 1) for an invalid byte. */
 static int32_t utf8_decode(const char *text, size_t *ret_length)
 {
@@ -150,24 +76,6 @@ static size_t columns_in_locale(const char *text)
         if (width < 0)
             width = point < 0x20 || point == 0x7F ? 0 : 1;
         columns += (size_t)width;
-    }
-    return columns;
-}
-
-size_t text_columns(const char *text)
-{
-    size_t ascii = 0;
-    while (text[ascii] >= 0x20 && text[ascii] < 0x7F)
-        ascii++;
-    if (text[ascii] == '\0')
-        return ascii;
-    /* wcwidth() knows only the characters of the thread's locale. */
-    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
-    size_t columns = columns_in_locale(text);
-    if (utf8) {
-        uselocale(before);
-        freelocale(utf8);
     }
     return columns;
 }
@@ -257,6 +165,98 @@ static bool is_decimal(const char *text)
             return false;
     }
     return *end == '\0';
+}
+
+void str_done(struct str *text)
+{
+    if (text->capacity)
+        free(text->bytes);
+    *text = STR_EMPTY;
+}
+
+void str_clear(struct str *text)
+{
+    text->length = 0;
+    if (text->capacity)
+        text->bytes[0] = '\0';
+}
+
+void str_add(struct str *text, const char *more)
+{
+    assert(more);
+    str_add_bytes(text, more, strlen(more));
+}
+
+void str_add_bytes(struct str *text, const void *bytes, size_t length)
+{
+    assert(bytes || length == 0);
+    if (length == 0)
+        return;
+    str_reserve(text, length);
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+void str_add_char(struct str *text, char c)
+{
+    str_add_bytes(text, &c, 1);
+}
+
+void str_addf(struct str *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    str_vaddf(text, format, arguments);
+    va_end(arguments);
+}
+
+void str_vaddf(struct str *text, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    assert(length >= 0 && "a text must be formattable");
+    str_reserve(text, (size_t)length);
+    vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
+    va_end(again);
+    text->length += (size_t)length;
+}
+
+char *str_take(struct str *text)
+{
+    char *bytes = text->capacity ? text->bytes : xstrdup("");
+    *text = STR_EMPTY;
+    return bytes;
+}
+
+bool text_starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool text_ends_with(const char *text, const char *suffix)
+{
+    size_t length = strlen(text), suffix_length = strlen(suffix);
+    return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
+}
+
+size_t text_columns(const char *text)
+{
+    size_t ascii = 0;
+    while (text[ascii] >= 0x20 && text[ascii] < 0x7F)
+        ascii++;
+    if (text[ascii] == '\0')
+        return ascii;
+    /* wcwidth() knows only the characters of the thread's locale. */
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+    size_t columns = columns_in_locale(text);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
+    return columns;
 }
 
 void str_add_number(struct str *text, double value)
