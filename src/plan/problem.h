@@ -65,8 +65,10 @@ struct problem {
     /* What new instances of each service must still give: its rate less what fixed
      * instances give already; 0 when it is dropped. */
     double *demand_rps;
-    int *instances_min; /* min_instances less the fixed ones, at least 0 */
-    bool *dropped;      /* left out: the fleet is too small (priority) */
+    int *instances_min;        /* min_instances less the fixed ones, at least 0 */
+    double *fixed_rps;         /* what fixed instances give already … */
+    double *fixed_largest_rps; /* … and the most of it on one GPU */
+    bool *dropped;             /* left out: the fleet is too small (priority) */
     int slot_count;
     struct problem_slot *slots;
     struct problem_option *options; /* service_count rows of slot_count */

@@ -19,10 +19,12 @@
 struct solution_item {
     int slot;    /* slot kind */
     int service; /* which service runs there */
+    int stay;    /* 1 + the memory unit where it must start; 0: assembly chooses */
 };
 
 struct solution_gpu {
-    int kind; /* index into problem->kinds */
+    int kind;  /* index into problem->kinds */
+    int reuse; /* 1 + the GPU of problem->from that this one continues; 0: a free one */
     int count;
     struct solution_item items[MIG_INSTANCES_MAX]; /* a sub-multiset of one pattern */
 };
