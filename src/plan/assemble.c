@@ -212,6 +212,8 @@ static void set_options(const struct problem *problem, const char *fleet_text,
                               problem->services->derate, "rules",
                               problem->rules == RULES_PAPER ? "paper" : "current");
     str_done(&fleet);
+    if (fleet_text) /* which a verifier cannot read from the services file */
+        json_object_set_new(plan->options, "fleet_given", json_true());
     plan->inputs = json_object();
     if (*problem->services->sha256)
         json_object_set_new(plan->inputs, "services", json_string(problem->services->sha256));

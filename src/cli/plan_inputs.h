@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all `tranche plan` commands read: services, measurements and a fleet that may
+ * override the one of the services file.
+ */
+#ifndef TRANCHE_CLI_PLAN_INPUTS_H
+#define TRANCHE_CLI_PLAN_INPUTS_H
+
+#include "base/error.h"
+#include "format/measurement.h"
+#include "format/service.h"
+
+struct plan_inputs {
+    struct service_set services;
+    struct measurement_set rows;
+};
+
+/* Reads and matches both files; fleet_text may be NULL. E_INPUT or E_IO with the place. */
+int plan_inputs_read(struct plan_inputs *inputs, const char *services_path,
+                     const char *measurements_path, const char *fleet_text, struct error *err);
+void plan_inputs_done(struct plan_inputs *inputs);
+
+#endif
