@@ -4,6 +4,7 @@
  * rounds. Nothing is asserted; the floor to compare with is storing the value.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -81,7 +82,7 @@ static void write_number(struct material *material)
 
 static double best_ns(void (*work)(struct material *), struct material *material, int passes)
 {
-    double best = INT64_MAX;
+    double best = INFINITY;
     for (int round = 0; round < ROUNDS; round++) {
         int64_t start_ns = clock_now_ns(clock_real());
         for (int pass = 0; pass < passes; pass++)
