@@ -13,29 +13,24 @@
 #include "base/memory.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "plan/queue_chain.h"
-#include "plan/queue_measure.h"
-#include "plan/queue_replay.h"
+#include "plan/queue_figure.h"
 
-enum { CHAIN_BATCH_MAX = 256, SEARCH_STEPS_MAX = 60 };
+enum { SEARCH_STEPS_MAX = 60 };
 
 /* Nothing is promised nearer to saturation than this: the queue would still be growing
  * after days. */
 static const double SATURATION_MARGIN = 1e-4;
 
 struct queue_model {
-    struct queue_chain *chain;
-    struct queue_value value;
-    struct queue_replay *replay;
-    struct map promises; /* key text -> index + 1 into answers */
+    struct queue_figure *figure;
+    struct map promises; /* key text, at the index of its answer */
     VEC(double) answers;
 };
 
 struct queue_model *queue_model_new(void)
 {
     struct queue_model *model = xcalloc(1, sizeof *model);
-    model->chain = queue_chain_new();
-    model->replay = queue_replay_new();
+    model->figure = queue_figure_new();
     return model;
 }
 
@@ -43,9 +38,7 @@ void queue_model_free(struct queue_model *model)
 {
     if (!model)
         return;
-    queue_chain_free(model->chain);
-    queue_value_done(&model->value);
-    queue_replay_free(model->replay);
+    queue_figure_free(model->figure);
     map_done(&model->promises);
     vec_done(&model->answers);
     free(model);
@@ -63,7 +56,8 @@ static int spread_groups(const struct queue_server *server,
             continue;
         int to = server->batch[i] < server->batch_max ? server->batch[i] : server->batch_max;
         assert(count < QUEUE_GROUPS_MAX);
-        ret_groups[count++] = (struct queue_group){from, to, server->latency_ms[i]};
+        ret_groups[count++] =
+            (struct queue_group){from, to, server->latency_ms[i], server->latency_ms[i]};
         from = to + 1;
     }
     assert(from == server->batch_max + 1);
@@ -79,37 +73,45 @@ double queue_saturation_rps(const struct queue_server *server)
     return 0;
 }
 
-/* One figure of a system at its rate. `coarse` may be less exact and faster. */
-static double measure_at(struct queue_model *model, const struct queue_case *system,
-                         const struct queue_objective *objective, bool coarse)
+/* The system without its rate; groups is the memory of its groups. */
+static struct queue_case make_case(const struct queue_server *server, double max_wait_ms,
+                                   struct queue_group groups[QUEUE_GROUPS_MAX])
 {
-    enum queue_measure measure = objective->percentile == 0 ? QUEUE_MEAN : QUEUE_LATE;
-    bool exact = system->batch == 1 || (system->procs == 1 && system->batch <= CHAIN_BATCH_MAX);
-    if (!exact)
-        return queue_replay_measure(model->replay, system, measure, objective->latency_ms,
-                                    coarse);
-    queue_chain_solve(model->chain, system);
-    return queue_measure(model->chain, &model->value, measure, objective->latency_ms);
+    assert(server->procs >= 1 && server->procs <= QUEUE_PROCS_LIMIT);
+    assert(server->batch_max >= 1 && server->batch_max <= QUEUE_BATCH_LIMIT);
+    assert(max_wait_ms >= 0);
+    return (struct queue_case){.procs = server->procs,
+                               .batch = server->batch_max,
+                               .wait_ms = max_wait_ms,
+                               .group_count = spread_groups(server, groups),
+                               .groups = groups};
+}
+
+static struct queue_question make_question(const struct queue_objective *objective)
+{
+    bool mean = objective->percentile == 0;
+    assert(objective->percentile >= 0 && objective->percentile < 100);
+    return (struct queue_question){.measure = mean ? QUEUE_MEAN : QUEUE_LATE,
+                                   .limit_ms = objective->latency_ms,
+                                   .allowed = mean ? 0 : 1 - objective->percentile / 100};
 }
 
 /* --- the highest rate ------------------------------------------------------ */
 
 struct search {
-    struct queue_model *model;
+    struct queue_figure *figure;
     struct queue_case system;
-    const struct queue_objective *objective;
-    bool coarse;
+    struct queue_question question;
 };
 
 /* The logarithm of figure / allowed: <= 0 where the objective is met. */
 static double excess(struct search *search, double rate_rps)
 {
-    const struct queue_objective *objective = search->objective;
+    const struct queue_question *question = &search->question;
     search->system.rate = rate_rps / 1000;
-    double figure = measure_at(search->model, &search->system, objective, search->coarse);
-    double allowed =
-        objective->percentile == 0 ? objective->latency_ms : 1 - objective->percentile / 100;
-    return log(fmax(figure, 1e-12) / allowed);
+    double figure = queue_figure_at(search->figure, &search->system, question);
+    double most = question->measure == QUEUE_MEAN ? question->limit_ms : question->allowed;
+    return log(fmax(figure, 1e-12) / most);
 }
 
 /* A range whose lower end meets the objective and whose upper end does not. */
@@ -174,63 +176,56 @@ static double round_down(double value)
     return unit < 1 ? floor(value / unit * (1 + 1e-12)) / round(1 / unit) : rounded;
 }
 
-static double find_promise(struct search *search, const struct queue_server *server,
-                           double limit_rps)
+static double find_promise(struct search *search, double saturation_rps, double limit_rps)
 {
-    double saturation = queue_saturation_rps(server) * (1 - SATURATION_MARGIN);
-    double top = fmin(saturation, limit_rps);
-    if (limit_rps <= saturation && excess(search, limit_rps) <= 0)
+    double top = saturation_rps * (1 - SATURATION_MARGIN);
+    queue_figure_begin(search->figure);
+    if (limit_rps <= top && excess(search, limit_rps) <= 0)
         return limit_rps;
-    bool coarse = search->system.procs > 1 && search->system.batch > 1;
     struct range range = {0};
-    search->coarse = coarse;
+    top = fmin(top, limit_rps);
+    if (search->system.procs > 1 && search->system.batch > 1) {
+        /* a rough answer first, then all arrivals from a little above it */
+        search->question.coarse = true;
+        queue_figure_begin(search->figure);
+        if (find_range(search, top, &range)) {
+            narrow(search, &range, 0.01);
+            top = fmin(top, range.high * 1.02);
+        }
+        search->question.coarse = false;
+        queue_figure_begin(search->figure);
+    }
     if (!find_range(search, top, &range))
         return 0;
-    if (coarse) { /* widen around the coarse answer and go on with all arrivals */
-        narrow(search, &range, 0.01);
-        search->coarse = false;
-        top = fmin(top, range.high * 1.02);
-        if (!find_range(search, top, &range))
-            return 0;
-    }
     narrow(search, &range, 1e-4);
     return round_down(range.low);
 }
 
-static void add_key(struct str *key, double value)
+/* All that a promise depends on, as text. */
+static void add_key(struct str *key, const struct search *search, double limit_rps)
 {
-    str_addf(key, "%a,", value);
+    const struct queue_case *system = &search->system;
+    str_addf(key, "%d %d %a %a %a %a", search->question.measure, system->procs,
+             search->question.allowed, search->question.limit_ms, system->wait_ms, limit_rps);
+    for (int g = 0; g < system->group_count; g++)
+        str_addf(key, " %d %a", system->groups[g].to, system->groups[g].service_ms);
 }
 
 double queue_promise_rps(struct queue_model *model, const struct queue_server *server,
                          const struct queue_objective *objective, double limit_rps)
 {
-    assert(server->procs >= 1 && server->procs <= QUEUE_PROCS_LIMIT);
-    assert(server->batch_max >= 1 && server->batch_max <= QUEUE_BATCH_LIMIT);
+    assert(objective->latency_ms > 0 && limit_rps >= 0);
     struct queue_group groups[QUEUE_GROUPS_MAX];
-    struct search search = {
-        .model = model,
-        .objective = objective,
-        .system = {.procs = server->procs,
-                   .batch = server->batch_max,
-                   .wait_ms = objective->max_wait_ms,
-                   .group_count = spread_groups(server, groups),
-                   .groups = groups},
-    };
+    struct search search = {.figure = model->figure,
+                            .system = make_case(server, objective->max_wait_ms, groups),
+                            .question = make_question(objective)};
     CLEANUP(str_done) struct str key = STR_EMPTY;
-    str_addf(&key, "%d,", server->procs);
-    add_key(&key, objective->percentile);
-    add_key(&key, objective->latency_ms);
-    add_key(&key, objective->max_wait_ms);
-    add_key(&key, limit_rps);
-    for (int g = 0; g < search.system.group_count; g++) {
-        add_key(&key, groups[g].to);
-        add_key(&key, groups[g].service_ms);
-    }
+    add_key(&key, &search, limit_rps);
     ptrdiff_t known = map_find(&model->promises, key.bytes);
     if (known >= 0)
         return model->answers.data[known];
-    double promise = limit_rps > 0 ? find_promise(&search, server, limit_rps) : 0;
+    double saturation = queue_saturation_rps(server);
+    double promise = limit_rps > 0 ? find_promise(&search, saturation, limit_rps) : 0;
     map_put(&model->promises, key.bytes, model);
     vec_add(&model->answers, promise);
     return promise;
@@ -245,33 +240,30 @@ double queue_share_within(struct queue_model *model, const struct queue_server *
     if (rate_rps >= queue_saturation_rps(server))
         return 0;
     struct queue_group groups[QUEUE_GROUPS_MAX];
-    struct queue_case system = {.procs = server->procs,
-                                .batch = server->batch_max,
-                                .wait_ms = max_wait_ms,
-                                .rate = rate_rps / 1000,
-                                .group_count = spread_groups(server, groups),
-                                .groups = groups};
-    struct queue_objective objective = {.percentile = 99, .latency_ms = limit_ms};
-    return 1 - measure_at(model, &system, &objective, false);
+    struct queue_case system = make_case(server, max_wait_ms, groups);
+    struct queue_question question = {
+        .measure = QUEUE_LATE, .limit_ms = limit_ms, .allowed = 0.01};
+    system.rate = rate_rps / 1000;
+    queue_figure_begin(model->figure);
+    return 1 - queue_figure_at(model->figure, &system, &question);
 }
 
-/* The smallest limit that `allowed` of the requests miss at most, by bisection. */
-static double find_percentile(struct queue_model *model, const struct queue_case *system,
-                              double allowed)
+/* The smallest limit that at most `allowed` of the requests miss: bisection on it. */
+static double find_percentile(struct queue_figure *figure, const struct queue_case *system,
+                              struct queue_question *question)
 {
-    struct queue_objective objective = {.percentile = 100 * (1 - allowed), .latency_ms = 1};
-    double low = 0, high = queue_last_group(system)->service_ms + system->wait_ms;
+    double low = 0, high = queue_last_group(system)->total_ms + system->wait_ms;
     for (;; low = high, high *= 2) {
-        objective.latency_ms = high;
-        if (measure_at(model, system, &objective, false) <= allowed)
+        question->limit_ms = high;
+        if (queue_figure_at(figure, system, question) <= question->allowed)
             break;
     }
-    while (high - low > 1e-5 * high) {
-        objective.latency_ms = (low + high) / 2;
-        if (measure_at(model, system, &objective, false) <= allowed)
-            high = objective.latency_ms;
+    while (high - low > 1e-4 * high) {
+        question->limit_ms = (low + high) / 2;
+        if (queue_figure_at(figure, system, question) <= question->allowed)
+            high = question->limit_ms;
         else
-            low = objective.latency_ms;
+            low = question->limit_ms;
     }
     return high;
 }
@@ -283,13 +275,11 @@ double queue_latency_ms(struct queue_model *model, const struct queue_server *se
     if (rate_rps >= queue_saturation_rps(server))
         return INFINITY;
     struct queue_group groups[QUEUE_GROUPS_MAX];
-    struct queue_case system = {.procs = server->procs,
-                                .batch = server->batch_max,
-                                .wait_ms = objective->max_wait_ms,
-                                .rate = rate_rps / 1000,
-                                .group_count = spread_groups(server, groups),
-                                .groups = groups};
-    if (objective->percentile == 0)
-        return measure_at(model, &system, objective, false);
-    return find_percentile(model, &system, 1 - objective->percentile / 100);
+    struct queue_case system = make_case(server, objective->max_wait_ms, groups);
+    struct queue_question question = make_question(objective);
+    system.rate = rate_rps / 1000;
+    queue_figure_begin(model->figure);
+    if (question.measure == QUEUE_MEAN)
+        return queue_figure_at(model->figure, &system, &question);
+    return find_percentile(model->figure, &system, &question);
 }

@@ -10,7 +10,8 @@ enum { QUEUE_GROUPS_MAX = 64 };
 /* Batches of `from` … `to` requests take one time. */
 struct queue_group {
     int from, to;
-    double service_ms;
+    double service_ms; /* how long one keeps its process from starting another */
+    double total_ms;   /* how long its requests take from its start */
 };
 
 struct queue_case {

@@ -36,7 +36,7 @@ static int find_breaks(const struct queue_value *value, double low, double high,
     if (system->wait_ms > low && system->wait_ms < high)
         ret_breaks[count++] = system->wait_ms;
     for (int g = 0; value->measure == QUEUE_LATE && g < system->group_count; g++) {
-        double jump = value->limit_ms - system->groups[g].service_ms;
+        double jump = value->limit_ms - system->groups[g].total_ms;
         if (jump > low && jump < high)
             ret_breaks[count++] = jump;
     }

@@ -3,7 +3,7 @@
  * The worth of a batch in closed form. Its first request waits y; behind it came a Poisson
  * number of requests, each uniform over the y: with n in all, the i-th has waited
  * y - y U(i-1 of n-1). It is late when that plus the batch's time passes the limit, that is
- * when it came within z = y + service - limit of the first.
+ * when it came within z = y + total - limit of the first.
  */
 #include "plan/queue_value.h"
 
@@ -19,11 +19,11 @@ static double certain_mean(int batch)
 }
 
 /* A batch of exactly n <= b whose first request waited y. */
-static double worth_of_size(const struct queue_value *value, double y, int n, double service_ms)
+static double worth_of_size(const struct queue_value *value, double y, int n, double total_ms)
 {
     if (value->measure == QUEUE_MEAN)
-        return n * service_ms + y + (n - 1) * y / 2;
-    double z = y + service_ms - value->limit_ms;
+        return n * total_ms + y + (n - 1) * y / 2;
+    double z = y + total_ms - value->limit_ms;
     if (z <= 0)
         return 0;
     return z >= y ? n : 1 + (n - 1) * z / y;
@@ -40,7 +40,7 @@ static double worth_partial(const struct queue_value *value, double y)
         for (int n = group->from; n <= to; n++) {
             double chance = poisson_at(&value->behind, n - 1);
             if (chance > 0)
-                sum += chance * worth_of_size(value, y, n, group->service_ms);
+                sum += chance * worth_of_size(value, y, n, group->total_ms);
         }
     }
     return sum;
@@ -68,11 +68,11 @@ static double late_full(struct queue_value *value, double y, double z)
 static double worth_full(struct queue_value *value, double y)
 {
     const struct queue_case *system = value->system;
-    double service = queue_last_group(system)->service_ms;
+    double total = queue_last_group(system)->total_ms;
     int batch = system->batch;
     if (value->measure == QUEUE_LATE)
-        return late_full(value, y, y + service - value->limit_ms);
-    return poisson_at_least(&value->behind, batch - 1) * batch * (service + y) -
+        return late_full(value, y, y + total - value->limit_ms);
+    return poisson_at_least(&value->behind, batch - 1) * batch * (total + y) -
            batch * (batch - 1.0) / (2 * system->rate) * poisson_at_least(&value->behind, batch);
 }
 
@@ -81,7 +81,7 @@ static double worth_at_once(struct queue_value *value, double y, bool may_be_par
 {
     const struct queue_case *system = value->system;
     double mean = system->rate * y, certain = certain_mean(system->batch);
-    double z = y + queue_last_group(system)->service_ms - value->limit_ms;
+    double z = y + queue_last_group(system)->total_ms - value->limit_ms;
     if (value->measure == QUEUE_LATE && system->rate * (z < y ? z : y) > certain)
         return system->batch;
     poisson_set(&value->behind, mean < certain ? mean : certain);
@@ -100,7 +100,7 @@ static double erlang_within(const struct queue_value *value, int stages)
 static double worth_filled(struct queue_value *value, double low, double high)
 {
     const struct queue_case *system = value->system;
-    double service = queue_last_group(system)->service_ms, slack = value->limit_ms - service;
+    double total = queue_last_group(system)->total_ms, slack = value->limit_ms - total;
     double rate = system->rate;
     int batch = system->batch;
     if (batch == 1)
@@ -117,7 +117,7 @@ static double worth_filled(struct queue_value *value, double low, double high)
     for (int i = 0; i < 3; i++)
         within[i] -= erlang_within(value, batch - 2 + i);
     if (value->measure == QUEUE_MEAN)
-        return batch * service * within[1] + batch * (batch - 1.0) / (2 * rate) * within[2];
+        return batch * total * within[1] + batch * (batch - 1.0) / (2 * rate) * within[2];
     if (slack <= 0)
         return batch * within[1];
     if (batch == 2)
@@ -167,7 +167,7 @@ double queue_value_linear(const struct queue_value *value)
     const struct queue_case *system = value->system;
     double full = certain_mean(system->batch) / system->rate;
     if (value->measure == QUEUE_LATE) {
-        double slack = value->limit_ms - queue_last_group(system)->service_ms;
+        double slack = value->limit_ms - queue_last_group(system)->total_ms;
         full += slack > 0 ? slack : 0;
     }
     return full > system->wait_ms ? full : system->wait_ms;
@@ -180,8 +180,8 @@ double queue_value_zero(const struct queue_value *value)
         return 0;
     double longest = 0;
     for (int g = 0; g < system->group_count; g++)
-        if (system->groups[g].service_ms > longest)
-            longest = system->groups[g].service_ms;
+        if (system->groups[g].total_ms > longest)
+            longest = system->groups[g].total_ms;
     double zero = value->limit_ms - longest;
     return zero <= (system->batch > 1 ? system->wait_ms : 0) ? 0 : zero;
 }
