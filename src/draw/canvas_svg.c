@@ -66,8 +66,8 @@ static void add_escaped(struct str *text, const char *words)
         case '"':
             str_add(text, "&quot;");
             break;
-        default: /* XML has no other control characters */
-            str_add_char(text, (unsigned char)*words < 0x20 ? ' ' : *words);
+        default: /* XML has few control characters; titles have lines */
+            str_add_char(text, (unsigned char)*words < 0x20 && *words != '\n' ? ' ' : *words);
         }
     }
 }
