@@ -42,16 +42,16 @@ struct option_list {
 };
 
 struct option_spec {
-    char letter;      /* 0: none */
-    const char *name; /* long name without dashes */
-    enum option_kind kind;
-    size_t offset;
+    const char *name;         /* long name without dashes */
+    const char *help;         /* one sentence, no full stop */
     const char *value_name;   /* "FILE", "N", NULL for a flag */
     const char *default_text; /* read like a value; NULL: zero/NULL/false */
-    double minimum, maximum;
     const char *choices;
-    bool required;    /* text, choices and lists alone */
-    const char *help; /* one sentence, no full stop */
+    size_t offset; /* of the field in the command's struct */
+    double minimum, maximum;
+    enum option_kind kind;
+    char letter;   /* 0: none */
+    bool required; /* text, choices and lists alone */
 };
 
 #define OPTION_FLAG(c, n, s, m, h)                                                             \

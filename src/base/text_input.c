@@ -5,6 +5,7 @@
 #include "base/text_input.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -17,22 +18,35 @@ static bool is_continuation(char byte)
     return ((unsigned char)byte & 0xC0) == 0x80;
 }
 
-/* Bytes of the UTF-8 sequence at bytes; 0 when it is none. Ranges of the second byte as in
- * the Unicode standard, table 3-7: no overlong forms, no surrogates, nothing past 10FFFF. */
+/* The well-formed UTF-8 sequences of the Unicode standard, table 3-7: no overlong forms,
+ * no surrogates, nothing past U+10FFFF. Bytes after the second are continuations. */
+static const struct {
+    unsigned char lead_low, lead_high, length, second_low, second_high;
+} sequences[] = {
+    {0x00, 0x7F, 1, 0, 0},       {0xC2, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF},
+    {0xE1, 0xEC, 3, 0x80, 0xBF}, {0xED, 0xED, 3, 0x80, 0x9F}, {0xEE, 0xEF, 3, 0x80, 0xBF},
+    {0xF0, 0xF0, 4, 0x90, 0xBF}, {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
+};
+
+static bool is_sequence(const unsigned char *bytes, size_t row)
+{
+    for (size_t i = 2; i < sequences[row].length; i++)
+        if (!is_continuation((char)bytes[i]))
+            return false;
+    return sequences[row].length == 1 ||
+           (bytes[1] >= sequences[row].second_low && bytes[1] <= sequences[row].second_high);
+}
+
+/* Bytes of the UTF-8 sequence at bytes, `left` of which are there; 0 when it is none. */
 static size_t sequence_length(const unsigned char *bytes, size_t left)
 {
-    unsigned lead = bytes[0];
-    size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-
-    if (lead > 0xF4 || length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if (!is_continuation((char)bytes[i]))
-            return 0;
-    if ((lead == 0xE0 && bytes[1] < 0xA0) || (lead == 0xED && bytes[1] > 0x9F) ||
-        (lead == 0xF0 && bytes[1] < 0x90) || (lead == 0xF4 && bytes[1] > 0x8F))
-        return 0;
-    return length;
+    assert(left > 0);
+    for (size_t row = 0; row < sizeof sequences / sizeof *sequences; row++)
+        if (bytes[0] >= sequences[row].lead_low && bytes[0] <= sequences[row].lead_high)
+            return sequences[row].length <= left && is_sequence(bytes, row)
+                       ? sequences[row].length
+                       : 0;
+    return 0;
 }
 
 static bool is_control(unsigned char byte)
