@@ -136,7 +136,7 @@ fails 3 'no slice profile "5g"' "unknown profile, place" layout place $board 5g
 fails 3 "layout entry \"1g@\"" "a start is missing" layout check $board 1g@
 fails 3 "no text" "an empty layout text" layout check $board ""
 fails 3 "after the comma" "a comma too many" layout place $board 1g,,2g
-fails 2 "is not one of base|base+rev2|base+me|full" "unknown universe" \
+fails 2 "base|base+rev2|base+me|full" "unknown universe" \
     layout enumerate $board --universe me
 fails 2 "usage: tranche layout check" "no layout" layout check $board
 fails 2 "usage: tranche layout diff" "diff needs two" layout diff $board 1g
