@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Counters of a model server and their Prometheus text. The names are Triton's where
+ * Triton has one, so that existing dashboards and autoscalers read them.
+ */
+#ifndef TRANCHE_SERVE_SERVER_METRICS_H
+#define TRANCHE_SERVE_SERVER_METRICS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "serve/batcher.h"
+
+enum { SERVER_METRICS_BUCKETS = 16 };
+
+enum server_refusal { REFUSED_MALFORMED, REFUSED_BUSY, REFUSED_TOO_LARGE, REFUSED_COUNT };
+
+struct server_metrics {
+    pthread_mutex_t lock;
+    uint64_t succeeded, failed;
+    uint64_t refused[REFUSED_COUNT];
+    uint64_t queue_us, compute_us, request_us; /* sums over succeeded requests */
+    uint64_t latency_buckets[SERVER_METRICS_BUCKETS + 1];
+};
+
+void server_metrics_init(struct server_metrics *metrics);
+void server_metrics_done(struct server_metrics *metrics);
+void server_metrics_refused(struct server_metrics *metrics, enum server_refusal why);
+/* After an item is complete; received_ns is when the whole request had arrived. */
+void server_metrics_completed(struct server_metrics *metrics, const struct batch_item *item,
+                              int64_t received_ns, bool failed);
+void server_metrics_write(struct server_metrics *metrics, const struct batcher_stats *batcher,
+                          const char *model, struct str *text);
+
+#endif
