@@ -27,9 +27,9 @@ struct batcher {
     struct batcher_options options;
     bool batchable;
     pthread_mutex_t lock;
-    pthread_cond_t changed;       /* queue, draining or stopping changed */
-    pthread_cond_t idle;          /* nothing waits or runs */
-    struct batch_item *head;      /* oldest first */
+    pthread_cond_t changed;  /* queue, draining or stopping changed */
+    pthread_cond_t idle;     /* nothing waits or runs */
+    struct batch_item *head; /* oldest first */
     struct batch_item **tail;
     int queued_rows, running;
     uint64_t batches, rows;
@@ -104,8 +104,8 @@ static struct batch_item *take_batch(struct batcher *batcher, int *ret_rows)
 
 /* ---- running a batch -------------------------------------------------------------- */
 
-static void join_input(struct worker *worker, const struct batch_item *batch, int rows, int index,
-                       struct tensor *ret_tensor)
+static void join_input(struct worker *worker, const struct batch_item *batch, int rows,
+                       int index, struct tensor *ret_tensor)
 {
     const struct tensor *first = &batch->request->inputs[index].tensor;
     *ret_tensor = *first;
@@ -316,7 +316,8 @@ int batcher_submit(struct batcher *batcher, struct batch_item *item, struct erro
     if (batcher->draining) {
         failed = error_set(err, E_BUSY, "the server is draining");
     } else if (batcher->queued_rows + rows > batcher->options.queue_rows_max) {
-        failed = error_set(err, E_BUSY, "the queue is full: %d rows wait", batcher->queued_rows);
+        failed =
+            error_set(err, E_BUSY, "the queue is full: %d rows wait", batcher->queued_rows);
     } else {
         item->submitted_ns = clock_now_ns(clock_real());
         item->next = NULL;

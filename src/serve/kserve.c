@@ -147,8 +147,9 @@ static int read_binary_data(const struct json_place *place, long long size,
     size_t element_bytes = tensor_element_bytes(tensor->element);
     size_t count = tensor_shape_count(&tensor->shape);
     if (count > SIZE_MAX / element_bytes || (size_t)size != count * element_bytes)
-        return json_error_at(place, err, "binary_data_size is %lld, shape and type need %zu × %zu",
-                             size, count, element_bytes);
+        return json_error_at(place, err,
+                             "binary_data_size is %lld, shape and type need %zu × %zu", size,
+                             count, element_bytes);
     if ((size_t)size > binary->left)
         return json_error_at(place, err, "binary_data_size is %lld, only %zu bytes are left",
                              size, binary->left);
@@ -174,8 +175,8 @@ static int read_shape(const struct json_place *place, const json_t *input,
         return failed;
     struct json_place inside = {.file = BODY_NAME, .parent = place, .key = "shape"};
     if (json_array_size(list) != (size_t)want->shape.rank)
-        return json_error_at(&inside, err, "%zu sizes, the model takes %d", json_array_size(list),
-                             want->shape.rank);
+        return json_error_at(&inside, err, "%zu sizes, the model takes %d",
+                             json_array_size(list), want->shape.rank);
     ret_shape->rank = want->shape.rank;
     for (int i = 0; i < want->shape.rank; i++) {
         const json_t *size = json_array_get(list, (size_t)i);
@@ -184,8 +185,8 @@ static int read_shape(const struct json_place *place, const json_t *input,
             return json_error_at(&inside, err, "size %d is not a whole number from 1 to %d", i,
                                  INT32_MAX);
         if (want->shape.size[i] != TENSOR_OPEN && want->shape.size[i] != value)
-            return json_error_at(&inside, err, "size %d is %lld, the model takes %lld", i, value,
-                                 (long long)want->shape.size[i]);
+            return json_error_at(&inside, err, "size %d is %lld, the model takes %lld", i,
+                                 value, (long long)want->shape.size[i]);
         ret_shape->size[i] = value;
     }
     if (tensor_shape_count(ret_shape) == SIZE_MAX)
@@ -227,9 +228,9 @@ static int read_input(const struct session *session, const struct json_place *pl
     failed = read_shape(place, input, want, &slot->tensor.shape, err);
     if (failed)
         return failed;
-    return binary_size >= 0
-               ? read_binary_data(place, binary_size, binary, &request->arena, &slot->tensor, err)
-               : read_json_data(place, input, &request->arena, &slot->tensor, err);
+    return binary_size >= 0 ? read_binary_data(place, binary_size, binary, &request->arena,
+                                               &slot->tensor, err)
+                            : read_json_data(place, input, &request->arena, &slot->tensor, err);
 }
 
 static int read_inputs(const struct session *session, const struct json_place *root_place,
@@ -291,7 +292,8 @@ static int read_outputs(const struct session *session, const struct json_place *
     bool binary = false;
     int failed = json_get_object(root_place, root, "parameters", false, &parameters, err);
     if (!failed && parameters)
-        failed = json_get_bool(root_place, parameters, "binary_data_output", false, &binary, err);
+        failed =
+            json_get_bool(root_place, parameters, "binary_data_output", false, &binary, err);
     if (!failed)
         failed = json_get_list(root_place, root, "outputs", false, &outputs, err);
     if (failed)
@@ -320,7 +322,8 @@ int kserve_request_read(const struct session *session, const char *body, size_t 
     assert(session_output_count(session) <= KSERVE_TENSORS_MAX);
     *ret_request = (struct kserve_request){.id = ""};
     if (json_length > body_length)
-        return error_set(err, E_INPUT, "Inference-Header-Content-Length is %zu, the body has %zu",
+        return error_set(err, E_INPUT,
+                         "Inference-Header-Content-Length is %zu, the body has %zu",
                          json_length, body_length);
     CLEANUP(json_decref_ptr) json_t *root = NULL;
     int failed = json_parse(BODY_NAME, body, json_length, &root, err);
@@ -329,7 +332,8 @@ int kserve_request_read(const struct session *session, const char *body, size_t 
     struct json_place place = {.file = BODY_NAME};
     if (!json_is_object(root))
         return json_error_at(&place, err, "not an object");
-    struct binary_part binary = {.bytes = body + json_length, .left = body_length - json_length};
+    struct binary_part binary = {.bytes = body + json_length,
+                                 .left = body_length - json_length};
     const char *id = "";
     failed = json_get_text(&place, root, "id", false, &id, err);
     if (!failed)
@@ -399,18 +403,20 @@ static void add_element(enum tensor_element element, const char *at, struct str 
 
 /* jansson holds the small members; the values are appended by hand, since a node for each
  * would multiply a response's memory. */
-static void add_output(const struct session_tensor *described, const struct kserve_output *output,
-                       struct str *text)
+static void add_output(const struct session_tensor *described,
+                       const struct kserve_output *output, struct str *text)
 {
     CLEANUP(json_decref_ptr) json_t *name = json_string(described->name);
     CLEANUP(json_decref_ptr) json_t *shape = shape_json(&output->tensor.shape);
     str_add(text, "{\"name\":");
     json_write_line(name, text);
-    str_addf(text, ",\"datatype\":\"%s\",\"shape\":", tensor_element_name(output->tensor.element));
+    str_addf(text,
+             ",\"datatype\":\"%s\",\"shape\":", tensor_element_name(output->tensor.element));
     json_write_line(shape, text);
     size_t size = tensor_element_bytes(output->tensor.element);
     if (output->binary) {
-        str_addf(text, ",\"parameters\":{\"binary_data_size\":%zu}}", output->tensor.size_bytes);
+        str_addf(text, ",\"parameters\":{\"binary_data_size\":%zu}}",
+                 output->tensor.size_bytes);
         return;
     }
     str_add(text, ",\"data\":[");
@@ -465,7 +471,8 @@ static json_t *tensors_json(const struct session *session, size_t count,
         const struct session_tensor *tensor = get(session, i);
         json_t *item = json_object();
         json_object_set_new(item, "name", json_string(tensor->name));
-        json_object_set_new(item, "datatype", json_string(tensor_element_name(tensor->element)));
+        json_object_set_new(item, "datatype",
+                            json_string(tensor_element_name(tensor->element)));
         json_object_set_new(item, "shape", shape_json(&tensor->shape));
         json_array_append_new(list, item);
     }

@@ -40,8 +40,8 @@ struct server {
     struct batcher *batcher;
     struct MHD_Daemon *daemon;
     struct server_metrics metrics;
-    size_t bodies_bytes;  /* of requests now known; polling thread only */
-    atomic_bool draining;      /* set by any thread */
+    size_t bodies_bytes;      /* of requests now known; polling thread only */
+    atomic_bool draining;     /* set by any thread */
     atomic_int open_requests; /* begun and not finished; idle connections have none */
 };
 
@@ -80,7 +80,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
 {
     size_t length = answer->body.length;
     struct MHD_Response *response = MHD_create_response_from_buffer(
-        length, str_take(&answer->body), length > 0 ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+        length, str_take(&answer->body),
+        length > 0 ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
     if (!response)
         return MHD_NO;
     if (answer->type)
@@ -115,9 +116,8 @@ static void on_complete(struct batch_item *item, int failed, const struct error 
         kserve_response_write(server->session, server->options.model, &request->infer,
                               &request->answer.body, &request->answer.json_length);
         request->answer.status = MHD_HTTP_OK;
-        request->answer.type = request->answer.json_length < request->answer.body.length
-                                   ? BINARY_TYPE
-                                   : JSON_TYPE;
+        request->answer.type =
+            request->answer.json_length < request->answer.body.length ? BINARY_TYPE : JSON_TYPE;
     }
     request->answered = true;
     MHD_resume_connection(request->connection);
@@ -161,8 +161,8 @@ static bool submit(struct request *request)
     }
     bool busy = err.code == E_BUSY;
     server_metrics_refused(&server->metrics, busy ? REFUSED_BUSY : REFUSED_MALFORMED);
-    answer_error(&request->answer,
-                 busy ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_BAD_REQUEST, err.text);
+    answer_error(&request->answer, busy ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_BAD_REQUEST,
+                 err.text);
     request->answer.close = atomic_load(&server->draining);
     request->answered = true;
     if (suspended)
@@ -172,8 +172,16 @@ static bool submit(struct request *request)
 
 /* ---- routes ----------------------------------------------------------------------- */
 
-enum route { ROUTE_NONE, ROUTE_SERVER, ROUTE_LIVE, ROUTE_READY, ROUTE_METRICS, ROUTE_MODEL,
-             ROUTE_MODEL_READY, ROUTE_INFER };
+enum route {
+    ROUTE_NONE,
+    ROUTE_SERVER,
+    ROUTE_LIVE,
+    ROUTE_READY,
+    ROUTE_METRICS,
+    ROUTE_MODEL,
+    ROUTE_MODEL_READY,
+    ROUTE_INFER
+};
 
 static enum route model_route(const char *rest)
 {
@@ -234,7 +242,8 @@ static bool answer_at_once(struct request *request, const char *path, const char
 {
     struct server *server = request->server;
     enum route route = find_route(server, path);
-    bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    bool get =
+        strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     bool post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
     if (route == ROUTE_NONE)
         answer_error(&request->answer, MHD_HTTP_NOT_FOUND, "nothing is served under this path");
@@ -256,7 +265,8 @@ static bool admit_body(struct request *request)
     struct server *server = request->server;
     const char *length =
         MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
-    long long bytes = (long long)server->options.body_bytes_max; /* chunked: the most it may be */
+    long long bytes =
+        (long long)server->options.body_bytes_max; /* chunked: the most it may be */
     bool known = !length || text_to_int(length, 0, INT64_MAX, &bytes);
     request->answer.close = true; /* the body that comes is not read */
     if (!known || (size_t)bytes > server->options.body_bytes_max) {
@@ -349,12 +359,12 @@ static int start_daemon(struct server *server, struct error *err)
                          options->address);
     errno = 0;
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME,
-        options->port, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR, &address,
-        MHD_OPTION_URI_LOG_CALLBACK, on_uri, server, MHD_OPTION_NOTIFY_COMPLETED, on_finished, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
-        options->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, options->port, NULL, NULL,
+        on_request, server, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_URI_LOG_CALLBACK, on_uri,
+        server, MHD_OPTION_NOTIFY_COMPLETED, on_finished, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_timeout_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!server->daemon)
         return error_set_errno(err, E_IO, "cannot listen on %s:%u", options->address,
                                options->port);
@@ -366,10 +376,11 @@ int server_start(struct session *session, const struct server_options *options,
 {
     if (session_input_count(session) > KSERVE_TENSORS_MAX ||
         session_output_count(session) > KSERVE_TENSORS_MAX || session_input_count(session) == 0)
-        return error_set(err, E_UNSUPPORTED, "model '%s' has %zu inputs and %zu outputs; served "
-                         "are models with 1 to %d of each", options->model,
-                         session_input_count(session), session_output_count(session),
-                         KSERVE_TENSORS_MAX);
+        return error_set(err, E_UNSUPPORTED,
+                         "model '%s' has %zu inputs and %zu outputs; served "
+                         "are models with 1 to %d of each",
+                         options->model, session_input_count(session),
+                         session_output_count(session), KSERVE_TENSORS_MAX);
     CLEANUP(server_free_ptr) struct server *server = xcalloc(1, sizeof *server);
     server->session = session;
     server->options = *options;

@@ -11,8 +11,9 @@
 static const double BUCKET_MS[SERVER_METRICS_BUCKETS] = {
     0.5, 1, 2, 5, 10, 20, 35, 50, 75, 100, 200, 350, 500, 1000, 2000, 5000};
 
-static const char *const REFUSAL_NAMES[REFUSED_COUNT] = {
-    [REFUSED_MALFORMED] = "malformed", [REFUSED_BUSY] = "busy", [REFUSED_TOO_LARGE] = "too_large"};
+static const char *const REFUSAL_NAMES[REFUSED_COUNT] = {[REFUSED_MALFORMED] = "malformed",
+                                                         [REFUSED_BUSY] = "busy",
+                                                         [REFUSED_TOO_LARGE] = "too_large"};
 
 void server_metrics_init(struct server_metrics *metrics)
 {
@@ -56,7 +57,8 @@ void server_metrics_completed(struct server_metrics *metrics, const struct batch
 static void add_counter(struct str *text, const char *name, const char *help, const char *model,
                         uint64_t value)
 {
-    str_addf(text, "# HELP %s %s\n# TYPE %s counter\n%s{model=\"%s\",version=\"1\"} %" PRIu64 "\n",
+    str_addf(text,
+             "# HELP %s %s\n# TYPE %s counter\n%s{model=\"%s\",version=\"1\"} %" PRIu64 "\n",
              name, help, name, name, model, value);
 }
 
@@ -71,8 +73,10 @@ static void add_histogram(struct str *text, const struct server_metrics *metrics
                           const char *model)
 {
     static const char NAME[] = "tranche_request_duration_seconds";
-    str_addf(text, "# HELP %s Time from a whole request received to its answer\n# TYPE %s histogram\n",
-             NAME, NAME);
+    str_addf(
+        text,
+        "# HELP %s Time from a whole request received to its answer\n# TYPE %s histogram\n",
+        NAME, NAME);
     uint64_t below = 0;
     for (int i = 0; i < SERVER_METRICS_BUCKETS; i++) {
         below += metrics->latency_buckets[i];
@@ -93,14 +97,16 @@ void server_metrics_write(struct server_metrics *metrics, const struct batcher_s
     pthread_mutex_lock(&metrics->lock);
     struct server_metrics now = *metrics;
     pthread_mutex_unlock(&metrics->lock);
-    add_counter(text, "nv_inference_request_success", "Requests answered", model, now.succeeded);
+    add_counter(text, "nv_inference_request_success", "Requests answered", model,
+                now.succeeded);
     add_counter(text, "nv_inference_request_failure", "Requests that the model failed", model,
                 now.failed);
     add_counter(text, "nv_inference_count", "Rows computed", model, batcher->rows);
     add_counter(text, "nv_inference_exec_count", "Batches computed", model, batcher->batches);
     add_counter(text, "nv_inference_request_duration_us", "Time of requests", model,
                 now.request_us);
-    add_counter(text, "nv_inference_queue_duration_us", "Time in the queue", model, now.queue_us);
+    add_counter(text, "nv_inference_queue_duration_us", "Time in the queue", model,
+                now.queue_us);
     add_counter(text, "nv_inference_compute_infer_duration_us", "Time in the model", model,
                 now.compute_us);
     add_gauge(text, "nv_inference_pending_request_count", "Rows that wait", model,
@@ -110,7 +116,8 @@ void server_metrics_write(struct server_metrics *metrics, const struct batcher_s
     str_add(text, "# HELP tranche_requests_refused_total Requests answered without the model\n"
                   "# TYPE tranche_requests_refused_total counter\n");
     for (int i = 0; i < REFUSED_COUNT; i++)
-        str_addf(text, "tranche_requests_refused_total{model=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+        str_addf(text,
+                 "tranche_requests_refused_total{model=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
                  model, REFUSAL_NAMES[i], now.refused[i]);
     add_histogram(text, &now, model);
 }
