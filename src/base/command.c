@@ -6,9 +6,11 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -101,6 +103,15 @@ static void print_message(const struct invocation *call, const struct error *err
     fprintf(stderr, "help:  %s help%s\n", call->root->name, rest ? rest : "");
 }
 
+/* Whether stdout is a pipe that nobody reads any more: `tranche … | head` is done, and
+ * needs no complaint. */
+static bool reader_is_gone(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
+}
+
 /* Flushes stdout; the exit status for a run that ended with err. */
 static int finish(const struct invocation *call, struct error *err)
 {
@@ -111,8 +122,8 @@ static int finish(const struct invocation *call, struct error *err)
     if (err->code == E_NONE && failed)
         error_set(err, E_IO, "cannot write to standard output: %s",
                   errno ? strerror(errno) : "an earlier write failed");
-    bool reader_gone = failed && errno == EPIPE && err->code == E_IO;
-    if (err->code != E_NONE && err->text[0] && !reader_gone)
+    bool silent = failed && err->code == E_IO && reader_is_gone();
+    if (err->code != E_NONE && err->text[0] && !silent)
         print_message(call, err);
     return error_exit_status(err->code);
 }

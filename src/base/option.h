@@ -147,7 +147,7 @@ int command_unknown(const struct command *command, const char *word, struct erro
  * exit status of the contract. Messages go to stderr as "tranche PATH: text"; those about
  * the user's files (E_INPUT) stand alone, so that they begin with FILE:LINE:COL. E_USAGE
  * is followed by two lines that say how to get help. A failed write to stdout is E_IO;
- * when its reader has gone (EPIPE) nothing is said. */
+ * when its reader has gone nothing is said. */
 int command_main(const struct command *root, int argc, char **argv);
 
 /* Whole help text of a command, 80 columns, with its subcommands and options. */

@@ -26,13 +26,15 @@ static void do_nothing(int signal_number)
     (void)signal_number;
 }
 
-/* A write to a closed pipe or socket is an error where it happens (EPIPE), not the end of
- * the process. A handler, unlike SIG_IGN, is not passed on to the programs started. */
-static void ignore_sigpipe(void)
+/* A write to a closed pipe or socket (EPIPE), or past a file size limit (EFBIG), is an
+ * error where it happens, not the end of the process. A handler, unlike SIG_IGN, is not
+ * passed on to the programs started. */
+static void let_writes_fail(void)
 {
     struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
 
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 /* Characters as the terminal has them, for the width of tables; numbers are always read
@@ -46,7 +48,7 @@ static void set_characters(void)
 int main(int argc, char **argv)
 {
     occupy_standard_descriptors();
-    ignore_sigpipe();
+    let_writes_fail();
     set_characters();
     return command_main(&command_root, argc, argv);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -283,6 +284,33 @@ static void test_files(void **state)
     rmdir(folder);
 }
 
+/* A file that this user may not read; root may read all, so a child becomes nobody. */
+static void test_unreadable(void **state)
+{
+    enum { NOBODY = 65534, REFUSED = 11, NOT_REFUSED = 12 };
+    char path[] = "/tmp/test-csv-XXXXXX";
+    int fd = mkstemp(path), status = 0;
+
+    (void)state;
+    assert_true(fd >= 0 && fchmod(fd, 0) == 0);
+    close(fd);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct csv *csv = NULL;
+        struct error err = {0};
+        if (geteuid() == 0 && setuid(NOBODY) < 0)
+            _exit(NOT_REFUSED);
+        bool refused = csv_read(path, &csv, &err) == -E_IO && strstr(err.text, path) &&
+                       strstr(err.text, "Permission denied");
+        _exit(refused ? REFUSED : NOT_REFUSED);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unlink(path);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), REFUSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_long_lines), cmocka_unit_test(test_too_many_columns),
         cmocka_unit_test(test_numbers),    cmocka_unit_test(test_find_and_error),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_unreadable),
     };
 
     return cmocka_run_group_tests_name("csv", tests, NULL, NULL);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A CPU share without privileges: a thread that stops and continues processes against
+ * their CPU clocks. Private to this folder.
+ *
+ * The processes together earn `cores` seconds of CPU time a second, hold at most one
+ * period's worth, are stopped when they have none left, and continued at half a period's
+ * worth. Only the processes named are counted, with their threads, not what they start.
+ */
+#ifndef TRANCHE_SLICE_PACER_H
+#define TRANCHE_SLICE_PACER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct pacer;
+
+int pacer_new(double cores, int64_t period_ns, struct pacer **ret_pacer, struct error *err);
+void pacer_free(struct pacer *pacer); /* continues what is stopped; NULL is fine */
+void pacer_add(struct pacer *pacer, pid_t pid);
+/* Must come before the process is reaped, as its number may be used again. */
+void pacer_remove(struct pacer *pacer, pid_t pid);
+void pacer_enable(struct pacer *pacer, bool enabled);
+/* Time for which the processes were stopped. */
+int64_t pacer_stopped_ns(struct pacer *pacer);
+
+#endif
