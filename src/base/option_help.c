@@ -70,7 +70,7 @@ static void add_fact(struct str *text, const char *fact)
 /* "0 to 1", "at least 1", "above 0, at most 1"; bounds that nobody meets are left out. */
 static void add_range(struct str *text, double minimum, double maximum)
 {
-    const double shown_limit = 1e15;
+    const double shown_limit = 1e9;
     bool low = minimum > -shown_limit, high = maximum < shown_limit;
     bool positive = minimum > 0 && minimum <= DBL_MIN;
 
