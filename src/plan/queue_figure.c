@@ -20,6 +20,7 @@ static const double REPLAY_LOAD = 0.92;
 
 struct queue_figure {
     struct queue_chain *chain;
+    double solved_rate; /* of the law in `chain`, per ms; 0: none of this system */
     struct queue_value value;
     struct queue_replay *replay;
     /* Of several processes at REPLAY_LOAD, for one limit: */
@@ -51,6 +52,7 @@ void queue_figure_free(struct queue_figure *figure)
 void queue_figure_begin(struct queue_figure *figure)
 {
     figure->corrected = false;
+    figure->solved_rate = 0;
 }
 
 /* A system of very large batches as one of CHAIN_BATCH_MAX whose requests stand for several.
@@ -84,7 +86,10 @@ static double exact(struct queue_figure *figure, const struct queue_case *system
     struct queue_case scaled = *system;
     if (system->batch > CHAIN_BATCH_MAX)
         scaled = scale_down(system, groups);
-    queue_chain_solve(figure->chain, &scaled);
+    if (figure->solved_rate != scaled.rate)
+        queue_chain_solve(figure->chain, &scaled);
+    figure->solved_rate = scaled.rate;
+    figure->chain->system = scaled; /* its groups are the caller's of now */
     return queue_measure(figure->chain, &figure->value, measure, limit_ms);
 }
 
@@ -126,6 +131,7 @@ static void measure_correction(struct queue_figure *figure, const struct queue_c
     figure->limit = limit;
     figure->floor = replayed;
     queue_chain_solve(figure->chain, &one);
+    figure->solved_rate = 0;
     if (question->measure == QUEUE_LATE && replayed < question->allowed / 4) {
         limit = fmin(limit, solved_percentile(figure, question->allowed));
         replayed = queue_replay_measure(figure->replay, &many, question->measure, limit,
