@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "mig/layout.h"
+#include "mig/rules.h"
 
 struct walk {
     const struct mig_board *board;
@@ -42,6 +43,7 @@ static bool is_maximal(const struct walk *walk, const struct mig_layout *layout)
 static void walk_visit(struct walk *walk, const struct mig_layout *layout)
 {
     assert(!walk->stopped);
+    mig_layout_assert_valid(walk->board, layout);
     if (walk->maximal_only && !is_maximal(walk, layout))
         return;
     walk->count++;

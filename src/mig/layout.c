@@ -23,6 +23,7 @@ uint32_t mig_instance_span(const struct mig_board *board, struct mig_instance in
     const struct mig_profile *profile = profile_of(board, instance);
 
     assert(instance.start >= 0);
+    assert(profile->placement_size > 0 && profile->placement_size <= MIG_UNITS_MAX);
     if (instance.start >= MIG_UNITS_MAX)
         return 0; /* off the board: rule 1 refuses it */
     return ((1U << profile->placement_size) - 1) << instance.start;
@@ -35,6 +36,7 @@ uint32_t mig_layout_span(const struct mig_board *board, const struct mig_layout 
     assert(layout->count <= MIG_INSTANCES_MAX);
     for (int i = 0; i < layout->count; i++)
         span |= mig_instance_span(board, layout->instances[i]);
+    assert(layout->count == 0 || span || layout->instances[0].start >= board->memory_units);
     return span;
 }
 
@@ -57,9 +59,21 @@ void mig_layout_sort(struct mig_layout *layout)
     }
 }
 
+void mig_layout_assert_valid(const struct mig_board *board, const struct mig_layout *layout)
+{
+    assert(layout->count >= 0 && layout->count <= MIG_INSTANCES_MAX);
+    for (int i = 0; i < layout->count; i++) {
+        struct mig_instance instance = layout->instances[i];
+
+        assert(instance.profile >= 0 && instance.profile < board->profile_count);
+        assert(instance.start >= MIG_START_ANY);
+        assert(i == 0 || !goes_before(instance, layout->instances[i - 1]));
+    }
+}
+
 bool mig_layout_equal(const struct mig_layout *a, const struct mig_layout *b)
 {
-    assert(a && b);
+    assert(a->count <= MIG_INSTANCES_MAX && b->count <= MIG_INSTANCES_MAX);
     if (a->count != b->count)
         return false;
     for (int i = 0; i < a->count; i++)
@@ -254,6 +268,8 @@ void mig_layout_add(const struct mig_board *board, struct mig_layout *layout,
     assert(mig_layout_can_add(board, layout, instance));
     layout->instances[layout->count++] = instance;
     mig_layout_sort(layout);
+    mig_layout_assert_valid(board, layout);
+    assert(mig_layout_check(board, layout, NULL) == 0);
 }
 
 void mig_layout_remove(struct mig_layout *layout, int index)
@@ -262,6 +278,7 @@ void mig_layout_remove(struct mig_layout *layout, int index)
     memmove(&layout->instances[index], &layout->instances[index + 1],
             (size_t)(layout->count - index - 1) * sizeof(layout->instances[0]));
     layout->count--;
+    assert(layout->count >= 0);
 }
 
 bool mig_layout_contains(const struct mig_layout *layout, struct mig_instance instance)
@@ -290,5 +307,6 @@ void mig_layout_diff(const struct mig_layout *from, const struct mig_layout *to,
         if (!mig_layout_contains(from, to->instances[i]))
             diff.create.instances[diff.create.count++] = to->instances[i];
     assert(diff.keep.count + diff.create.count == to->count);
+    assert(diff.keep.count + diff.remove.count == from->count);
     *ret_diff = diff;
 }

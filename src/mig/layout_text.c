@@ -184,6 +184,8 @@ int mig_layout_parse(const struct mig_board *board, const char *text,
     if (parse.far)
         return far_start(board, &parse.far_entry, err);
     mig_layout_sort(&parse.layout);
+    assert(parse.layout.count == parse.total);
+    mig_layout_assert_valid(board, &parse.layout);
     *ret_layout = parse.layout;
     return 0;
 }

@@ -50,6 +50,7 @@ static bool search_from(struct search *search, int depth, uint32_t taken)
     int first = 0;
 
     assert(depth <= search->count);
+    assert(!(taken >> search->board->memory_units));
     if (depth == search->count)
         return true;
     profile = &search->board->profiles[instance->profile];
@@ -112,7 +113,7 @@ static struct search core_of(const struct search *search, uint32_t taken)
         if (!search_from(&less, 0, taken))
             core = less;
     }
-    assert(core.count > 0);
+    assert(core.count > 0 && core.count <= search->count);
     return core;
 }
 
@@ -232,7 +233,9 @@ int mig_layout_place(const struct mig_board *board, const struct mig_layout *req
     for (int i = 0; i < search.count; i++)
         fixed.instances[fixed.count++] = search.open[i];
     mig_layout_sort(&fixed);
+    mig_layout_assert_valid(board, &fixed);
     assert(mig_layout_check(board, &fixed, NULL) == 0);
+    assert(fixed.count == request->count + (existing ? existing->count : 0));
     *ret_layout = fixed;
     return 0;
 }
@@ -277,6 +280,7 @@ bool mig_multiset_place(const struct mig_board *board, const int *profile_counts
     for (int i = 0; i < search.count; i++)
         layout.instances[layout.count++] = search.open[i];
     mig_layout_sort(&layout);
+    mig_layout_assert_valid(board, &layout);
     if (ret_layout)
         *ret_layout = layout;
     return true;

@@ -12,6 +12,10 @@
 void mig_rules_without_starts(const struct mig_board *board, const struct mig_layout *layout,
                               struct str *violations);
 
+/* Asserts what holds of every layout value: known profiles, and instances sorted by start,
+ * then profile. */
+void mig_layout_assert_valid(const struct mig_board *board, const struct mig_layout *layout);
+
 /* "0", "0 or 4", "0, 2 or 4": the memory units in a bit set, never empty. */
 void mig_units_text(uint32_t units, const char *conjunction, struct str *text);
 
