@@ -8,7 +8,8 @@
  *     effect = "error" CODE [ "after" ] | "hang" TIME | "kill" [ "after" | "commit" ]
  *
  * PATTERN is a function's name, with or without "nvml" and the "_v2" at its end, or a glob
- * ("*Destroy"). "call N" is the N-th call of any name since the library was loaded. Without
+ * ("*Destroy"). "call N" is the N-th call of any name since nvmlInit read the plan (that
+ * nvmlInit is call 1; the plan is read again only when it changed). Without
  * "nth" the first matching call is meant. CODE is a name ("IN_USE", "NVML_ERROR_IN_USE") or
  * a number; TIME has a unit ("250ms", "2s").
  *
