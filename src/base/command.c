@@ -46,7 +46,8 @@ int command_unknown(const struct command *command, const char *word, struct erro
     VEC(const char *) names = {0};
 
     for (size_t i = 0; command->subcommands && command->subcommands[i]; i++)
-        vec_add(&names, command->subcommands[i]->name);
+        if (!command->subcommands[i]->hidden)
+            vec_add(&names, command->subcommands[i]->name);
     const char *nearest = text_nearest(word, names.data, names.count);
     vec_done(&names);
     return error_set(err, E_USAGE, "unknown command '%s'%s%s%s", word,
@@ -60,6 +61,8 @@ void command_walk(const struct command *command, const char *path,
 {
     visit(command, path, context);
     for (size_t i = 0; command->subcommands && command->subcommands[i]; i++) {
+        if (command->subcommands[i]->hidden)
+            continue;
         CLEANUP(str_done) struct str deeper = STR_EMPTY;
         str_addf(&deeper, "%s %s", path, command->subcommands[i]->name);
         command_walk(command->subcommands[i], deeper.bytes, visit, context);

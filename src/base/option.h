@@ -117,6 +117,7 @@ struct command {
     int (*run)(const void *options, struct arguments arguments, struct error *err);
     const struct command *const *subcommands; /* NULL-terminated, or NULL */
     const char *version;                      /* the root's alone: for --version */
+    bool hidden; /* run by the program itself: in no list, completion or manual */
 };
 
 /* The options that every command takes. A command's own option of the same letter wins. */

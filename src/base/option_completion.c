@@ -52,8 +52,13 @@ static void add_words_case(const struct command *command, const char *path, void
     const struct option_spec *common = option_common_specs(&common_count);
 
     str_addf(text, "    \"%s\")\n        words=\"", below_root(path));
-    for (size_t i = 0; command->subcommands && command->subcommands[i]; i++)
-        str_addf(text, "%s%s", i > 0 ? " " : "", command->subcommands[i]->name);
+    const char *separator = "";
+    for (size_t i = 0; command->subcommands && command->subcommands[i]; i++) {
+        if (command->subcommands[i]->hidden)
+            continue;
+        str_addf(text, "%s%s", separator, command->subcommands[i]->name);
+        separator = " ";
+    }
     str_add(text, "\"\n        options=\"");
     for (size_t i = 0; i < command->option_count; i++)
         str_addf(text, "--%s ", command->options[i].name);

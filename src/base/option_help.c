@@ -168,12 +168,13 @@ static void add_subcommands(struct str *text, const struct command *command)
     if (!command->subcommands)
         return;
     for (size_t i = 0; command->subcommands[i]; i++)
-        if (strlen(command->subcommands[i]->name) > widest)
+        if (!command->subcommands[i]->hidden && strlen(command->subcommands[i]->name) > widest)
             widest = strlen(command->subcommands[i]->name);
     str_add(text, "\ncommands:\n");
     for (size_t i = 0; command->subcommands[i]; i++)
-        add_item(text, command->subcommands[i]->name, command->subcommands[i]->summary,
-                 widest + 4);
+        if (!command->subcommands[i]->hidden)
+            add_item(text, command->subcommands[i]->name, command->subcommands[i]->summary,
+                     widest + 4);
 }
 
 /* Paragraphs stand between blank lines. */

@@ -96,10 +96,9 @@ static void list_text(const struct gpu_inventory *inventory, struct str *text)
     for (size_t i = 0; i < inventory->gpus.count; i++) {
         const struct gpu *gpu = &inventory->gpus.data[i];
         const char *line = gpu->live ? gpu->live->differences.bytes : "";
-        for (const char *end = line; *line; line = *end ? end + 1 : end) {
-            end = strchrnul(line, '\n');
-            str_addf(text, "GPU %d: %.*s\n", gpu->identity.index, (int)(end - line), line);
-        }
+        for (; *line; line += strcspn(line, "\n") + 1)
+            str_addf(text, "GPU %d: %.*s\n", gpu->identity.index, (int)strcspn(line, "\n"),
+                     line);
     }
 }
 
@@ -355,10 +354,8 @@ static void say_step(void *context, const char *step)
 
 static void say_lines(const char *lines)
 {
-    for (const char *end = lines; *lines; lines = *end ? end + 1 : end) {
-        end = strchrnul(lines, '\n');
-        fprintf(stderr, "note: %.*s\n", (int)(end - lines), lines);
-    }
+    for (; *lines; lines += strcspn(lines, "\n") + 1)
+        fprintf(stderr, "note: %.*s\n", (int)strcspn(lines, "\n"), lines);
 }
 
 static const char *const outcome_words[GPU_APPLY_OUTCOME_COUNT] = {
@@ -479,10 +476,8 @@ static int write_verdict(const struct gpu_options *options, const char *differen
     CLEANUP(json_decref_ptr) json_t *json = NULL;
     json_t *list = json_array();
 
-    for (const char *line = differences, *end = line; *line; line = *end ? end + 1 : end) {
-        end = strchrnul(line, '\n');
-        json_array_append_new(list, json_stringn(line, (size_t)(end - line)));
-    }
+    for (const char *line = differences; *line; line += strcspn(line, "\n") + 1)
+        json_array_append_new(list, json_stringn(line, strcspn(line, "\n")));
     json = json_pack("{s:b, s:o}", "equal", !*differences, "differences", list);
     if (options->json)
         json_write_pretty(json, &text);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `tranche bench one`: one model on one slice at one batch and process count.
+ */
+#include "base/cleanup.h"
+#include "cli/bench_options.h"
+#include "cli/output.h"
+#include "load/result_row.h"
+
+struct one_options {
+    struct bench_how how;
+    const char *model;
+    const char *slice;
+    const char *task;
+    const char *shapes;
+    long long batch, procs;
+    const char *output;
+    bool append;
+};
+
+static const struct option_spec options[] = {
+    OPTION_TEXT_REQUIRED('m', "model", struct one_options, model, "[NAME=]MODEL",
+                         "an ONNX file, or a built-in model such as resnet:depth=50"),
+    OPTION_TEXT_REQUIRED('S', "slice", struct one_options, slice, "SLICE",
+                         "the slice profile, such as 3g or 3g.20gb"),
+    OPTION_INT('b', "batch", struct one_options, batch, "N", "1", 1, 1 << 20,
+               "samples of one batch"),
+    OPTION_INT('p', "procs", struct one_options, procs, "N", "1", 1, 32,
+               "processes that share the slice"),
+    OPTION_CHOICE(0, "task", struct one_options, task, "inference|training", "inference",
+                  "what to measure"),
+    OPTION_TEXT(0, "shape", struct one_options, shapes, "INPUT=SIZES,…", NULL,
+                "sizes of inputs that the model leaves open; N is the batch: x=Nx3x320x320"),
+    OPTION_TEXT('o', "output", struct one_options, output, "FILE", NULL,
+                "write the measurements to FILE instead of standard output"),
+    OPTION_FLAG('a', "append", struct one_options, append,
+                "keep the rows that FILE has; one of the same model, board, slice, batch, "
+                "procs and task is replaced"),
+    BENCH_HOW_OPTIONS("3", "30", "20"),
+};
+
+static int run(const void *raw, struct arguments arguments, struct error *err)
+{
+    const struct one_options *given = raw;
+    CLEANUP(measurement_set_done) struct measurement_set set = {0};
+    CLEANUP(measure_result_done) struct measure_result result = {.how = STR_EMPTY};
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    CLEANUP(free_ptr) char *name = NULL;
+    struct measure_settings settings;
+    struct measure_cell cell = {.task = *given->task == 't' ? TASK_TRAINING : TASK_INFERENCE,
+                                .batch = (int)given->batch,
+                                .procs = (int)given->procs,
+                                .shapes = given->shapes};
+    (void)arguments;
+    int failure = bench_settings(&given->how, &settings, &cell.board, err);
+    if (!failure)
+        failure = mig_profile_get(cell.board, given->slice, &cell.profile, err);
+    if (!failure)
+        failure = bench_model(given->model, &cell.model, &name, err);
+    if (!failure)
+        failure = bench_read_existing(given->output, given->append, &set, err);
+    if (failure)
+        return failure;
+    cell.name = name;
+    failure = measure_closed(&cell, &settings, &result, err);
+    if (failure)
+        return failure;
+    result_row_add(&set, &cell, &settings, &result);
+    measurement_set_format(&set, &text);
+    return output_write(given->output, &text, err);
+}
+
+const struct command cmd_bench_one = {
+    .name = "one",
+    .summary = "one model on one slice at one batch",
+    .description =
+        "Runs the model in the slice, batch after batch (closed loop), and writes one row "
+        "of measurements: samples per second, the time of a batch (mean and percentiles), "
+        "peak memory, and the CPU time that the slice really got.\n\n"
+        "A model that runs out of memory, that cannot do this batch, or that crashes gives "
+        "a row that says so in `status` and `reason`. A model that cannot be loaded at all "
+        "ends with exit status 4.",
+    .examples = "tranche bench one --model build/models/ppocr_cls.onnx --slice 3g --batch 4\n"
+                "tranche bench one -m resnet:depth=50 -S 7g -o m.csv --append\n"
+                "tranche bench one -m cnn --task training -S 2g --batch 16",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .options_size = sizeof(struct one_options),
+    .run = run,
+};

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Closed-loop measurement. See measure.h.
+ */
+#include "load/measure.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "load/child.h"
+
+enum { STEPS_MAX = 4000000, LISTEN_NS = 10000000, WORDS_MAX = 32, FIRST_LOSSES = 4 };
+#define FINISH_TIMEOUT_NS ((int64_t)20 * 1000000000)
+#define MIB               ((uint64_t)1 << 20)
+
+static const char *const device_names[MEASURE_DEVICE_COUNT] = {
+    [DEVICE_CPU_SLICE] = "cpu-slice",
+    [DEVICE_CUDA] = "cuda",
+    [DEVICE_TENSORRT] = "tensorrt",
+};
+
+static const char *const providers[MEASURE_DEVICE_COUNT] = {
+    [DEVICE_CPU_SLICE] = "cpu",
+    [DEVICE_CUDA] = "cuda",
+    [DEVICE_TENSORRT] = "tensorrt",
+};
+
+/* A run under way. */
+struct run {
+    const struct measure_cell *cell;
+    const struct measure_settings *settings;
+    struct measure_result *result;
+    struct children children;
+    int64_t warm_steps[CHILDREN_MAX]; /* of each process so far */
+    int64_t go_ns;
+    bool measuring;
+    struct slice_usage usage_at_start;
+};
+
+const char *measure_device_name(enum measure_device device)
+{
+    assert(device < MEASURE_DEVICE_COUNT);
+    return device_names[device];
+}
+
+double measure_cpu_quota(const struct mig_board *board, int profile, double cpu_full_slice)
+{
+    assert(profile >= 0 && profile < board->profile_count);
+    if (!board->has_mig)
+        return cpu_full_slice;
+    return cpu_full_slice * board->profiles[profile].compute_slices / board->compute_slices;
+}
+
+static int64_t now_ns(void)
+{
+    return clock_now_ns(clock_real());
+}
+
+static void take_steps(void *context, int child, const struct steps_event *steps)
+{
+    struct run *run = context;
+    struct measure_result *result = run->result;
+    run->warm_steps[child] += steps->count;
+    for (int i = 0; i < steps->count; i++) {
+        int64_t number = steps->first + i;
+        if (child == 0 && number < FIRST_LOSSES)
+            result->first_losses[number] = steps->loss[i];
+        if (!run->measuring || steps->start_ns[i] < result->window_start_ns ||
+            result->steps.count >= STEPS_MAX)
+            continue;
+        *vec_push(&result->steps) =
+            (struct measured_step){steps->start_ns[i], steps->duration_ns[i], child};
+    }
+}
+
+static int threads_of(const struct run *run)
+{
+    double quota = run->result->cpu_quota_cores;
+    if (run->settings->threads > 0)
+        return run->settings->threads;
+    return quota > 1 ? (int)ceil(quota) : 1; /* more would only be throttled sooner */
+}
+
+/* Starts the processes of the cell: this program again, or the user's own command. */
+static int start_children(struct run *run, struct error *err)
+{
+    const struct measure_cell *cell = run->cell;
+    const struct measure_settings *settings = run->settings;
+    char batch[16], threads[16], seed[24], threads_entry[64], blas_entry[64];
+    const char *words[WORDS_MAX] = {"/proc/self/exe", "worker",
+                                    "--model",        cell->model,
+                                    "--task",         task_name(cell->task),
+                                    "--batch",        batch,
+                                    "--threads",      threads,
+                                    "--seed",         seed,
+                                    "--provider",     providers[settings->device]};
+    size_t count = 14;
+    const char *environment[] = {threads_entry, blas_entry, "OMP_WAIT_POLICY=passive", NULL,
+                                 NULL};
+    snprintf(batch, sizeof batch, "%d", cell->batch);
+    snprintf(threads, sizeof threads, "%d", threads_of(run));
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)settings->seed);
+    snprintf(threads_entry, sizeof threads_entry, "OMP_NUM_THREADS=%s", threads);
+    snprintf(blas_entry, sizeof blas_entry, "OPENBLAS_NUM_THREADS=%s", threads);
+    if (settings->ort_library) {
+        words[count++] = "--ort-library";
+        words[count++] = settings->ort_library;
+    }
+    if (cell->shapes) {
+        words[count++] = "--shape";
+        words[count++] = cell->shapes;
+    }
+    struct slice_command command = {.words = settings->command ? settings->command : words,
+                                    .environment = environment};
+    for (int i = 0; i < cell->procs; i++) {
+        int failure = children_start(&run->children, &command, err);
+        if (failure)
+            return failure;
+    }
+    return 0;
+}
+
+static int open_slice(struct run *run, struct slice **ret_slice, struct error *err)
+{
+    const struct measure_settings *settings = run->settings;
+    const struct mig_profile *profile = &run->cell->board->profiles[run->cell->profile];
+    struct slice_options options = {.mig_uuid = settings->uuid,
+                                    .period_ns = settings->period_ns,
+                                    .method = settings->method};
+    if (settings->device == DEVICE_CPU_SLICE) {
+        options.cpu_cores = run->result->cpu_quota_cores;
+        options.memory_bytes = settings->memory_bytes;
+        if (options.memory_bytes == 0 && profile->memory_mib > 0)
+            options.memory_bytes = (uint64_t)profile->memory_mib * MIB;
+    }
+    int failure = slice_open(&options, ret_slice, err);
+    if (failure)
+        return failure;
+    run->result->method = slice_method_used(*ret_slice);
+    slice_describe(*ret_slice, &run->result->how);
+    return 0;
+}
+
+/* All ready, the quota in force, all told to go. */
+static int pass_barrier(struct run *run, struct error *err)
+{
+    struct children *children = &run->children;
+    while (!children_are_ready(children) && children_failed(children) < 0) {
+        int failure = children_listen(children, LISTEN_NS, err);
+        if (failure)
+            return failure;
+    }
+    if (children_failed(children) >= 0)
+        return 0;
+    run->result->ready = children->list[0].ready;
+    int failure = slice_limit(children->slice, true, err);
+    if (failure)
+        return failure;
+    run->go_ns = now_ns();
+    for (int i = 0; i < children->count; i++)
+        if (children->list[i].ready.waits)
+            child_write(&children->list[i], "go\n");
+    return 0;
+}
+
+static bool is_warm(const struct run *run)
+{
+    if (now_ns() - run->go_ns < run->settings->warmup_ns)
+        return false;
+    for (int i = 0; i < run->children.count; i++)
+        if (run->warm_steps[i] < run->settings->warmup_steps)
+            return false;
+    return true;
+}
+
+static void start_window(struct run *run)
+{
+    run->measuring = true;
+    slice_read_usage(run->children.slice, &run->usage_at_start);
+    run->result->window_start_ns = now_ns();
+}
+
+static bool window_is_full(const struct run *run)
+{
+    int64_t passed_ns = now_ns() - run->result->window_start_ns;
+    size_t steps = run->result->steps.count;
+    if (passed_ns >= run->settings->longest_ns && steps > 0)
+        return true;
+    return steps >= STEPS_MAX || (passed_ns >= run->settings->duration_ns &&
+                                  steps >= (size_t)run->settings->min_steps);
+}
+
+static void end_window(struct run *run)
+{
+    struct measure_result *result = run->result;
+    struct slice_usage usage;
+    slice_read_usage(run->children.slice, &usage);
+    result->window_ns = now_ns() - result->window_start_ns;
+    double window = (double)result->window_ns;
+    result->cpu_cores = (double)(usage.cpu_ns - run->usage_at_start.cpu_ns) / window;
+    result->throttled_share = NAN;
+    if (usage.throttled_ns >= 0)
+        result->throttled_share =
+            (double)(usage.throttled_ns - run->usage_at_start.throttled_ns) / window;
+}
+
+static int run_window(struct run *run, struct error *err)
+{
+    while (children_failed(&run->children) < 0) {
+        int failure = children_listen(&run->children, LISTEN_NS, err);
+        if (failure)
+            return failure;
+        if (!run->measuring && is_warm(run))
+            start_window(run);
+        else if (run->measuring && window_is_full(run))
+            break;
+        for (int i = 0; i < run->children.count; i++)
+            if (run->children.list[i].state == CHILD_DONE) /* a command that ends by itself */
+                return end_window(run), 0;
+    }
+    end_window(run);
+    return 0;
+}
+
+/* Sum over the processes of samples ÷ time from the first start to the last end. */
+static double throughput(const struct run *run)
+{
+    const struct measure_result *result = run->result;
+    double total = 0;
+    for (int c = 0; c < run->children.count; c++) {
+        int64_t first_ns = INT64_MAX, last_ns = 0, count = 0;
+        for (size_t i = 0; i < result->steps.count; i++) {
+            const struct measured_step *step = &result->steps.data[i];
+            if (step->child != c)
+                continue;
+            int64_t end_ns = step->start_ns + step->duration_ns;
+            first_ns = step->start_ns < first_ns ? step->start_ns : first_ns;
+            last_ns = end_ns > last_ns ? end_ns : last_ns;
+            count++;
+        }
+        if (count > 0 && last_ns > first_ns)
+            total += (double)count * run->cell->batch * 1e9 / (double)(last_ns - first_ns);
+    }
+    return total;
+}
+
+static void sum_up(struct run *run)
+{
+    struct measure_result *result = run->result;
+    for (size_t i = 0; i < result->steps.count; i++)
+        hist_record(result->latency, result->steps.data[i].duration_ns);
+    result->throughput_rps = throughput(run);
+    result->memory_peak_bytes = 0;
+    for (int i = 0; i < run->children.count; i++) {
+        const struct child *child = &run->children.list[i];
+        int64_t peak = child->done.memory_peak_bytes;
+        if (!child->said_done || peak < 0)
+            peak = child->process->reaped ? child->process->memory_peak_kib * 1024 : 0;
+        result->memory_peak_bytes += peak;
+    }
+}
+
+/* The failure of a child as a row, or as the end of the run. */
+static int judge_failure(struct run *run, const struct child *child, struct error *err)
+{
+    static const enum measurement_status statuses[] = {
+        [FAILURE_INIT] = STATUS_ERROR,
+        [FAILURE_OOM] = STATUS_OOM,
+        [FAILURE_UNSUPPORTED] = STATUS_UNSUPPORTED,
+        [FAILURE_TIMEOUT] = STATUS_TIMEOUT,
+        [FAILURE_CRASH] = STATUS_ERROR,
+    };
+    run->result->status = statuses[child->failure];
+    snprintf(run->result->reason, sizeof run->result->reason, "%s", child->reason);
+    if (child->failure == FAILURE_INIT)
+        return error_set(err, E_MISSING, "%s", child->reason);
+    return 0;
+}
+
+static int run_all(struct run *run, struct error *err)
+{
+    struct children *children = &run->children;
+    int failure = start_children(run, err);
+    if (!failure)
+        failure = pass_barrier(run, err);
+    if (!failure && children_failed(children) < 0)
+        failure = run_window(run, err);
+    if (failure)
+        return failure;
+    int failed = children_failed(children);
+    if (failed >= 0)
+        return judge_failure(run, &children->list[failed], err);
+    children_finish(children, FINISH_TIMEOUT_NS);
+    sum_up(run);
+    if (run->result->steps.count == 0) {
+        run->result->status = STATUS_ERROR;
+        snprintf(run->result->reason, sizeof run->result->reason,
+                 "ended before anything was measured");
+    }
+    return 0;
+}
+
+int measure_closed(const struct measure_cell *cell, const struct measure_settings *settings,
+                   struct measure_result *ret_result, struct error *err)
+{
+    CLEANUP(slice_free_ptr) struct slice *slice = NULL;
+    CLEANUP(free_ptr) struct run *run = xcalloc(1, sizeof *run);
+    assert(cell->procs >= 1 && cell->procs <= CHILDREN_MAX && cell->batch >= 1);
+    *ret_result = (struct measure_result){.latency = hist_new(),
+                                          .how = STR_EMPTY,
+                                          .memory_peak_bytes = -1,
+                                          .throttled_share = NAN};
+    for (int i = 0; i < FIRST_LOSSES; i++)
+        ret_result->first_losses[i] = NAN;
+    if (settings->device == DEVICE_CPU_SLICE)
+        ret_result->cpu_quota_cores =
+            measure_cpu_quota(cell->board, cell->profile, settings->cpu_full_slice);
+    *run = (struct run){.cell = cell, .settings = settings, .result = ret_result};
+    int failure = open_slice(run, &slice, err);
+    if (failure)
+        return failure;
+    run->children.slice = slice;
+    run->children.stop = settings->stop;
+    run->children.ready_timeout_ns = settings->ready_timeout_ns;
+    run->children.silence_timeout_ns = settings->silence_timeout_ns;
+    run->children.on_steps = take_steps;
+    run->children.context = run;
+    failure = run_all(run, err);
+    children_done(&run->children);
+    return failure;
+}
+
+void measure_result_done(struct measure_result *result)
+{
+    hist_free(result->latency);
+    vec_done(&result->steps);
+    str_done(&result->how);
+    result->latency = NULL;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results as rows. See result_row.h and docs/spec/measuring.md for the columns.
+ */
+#include "load/result_row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Our columns after the contract's, in order. */
+enum row_column {
+    COLUMN_SAMPLES,
+    COLUMN_CPU_SHARE,
+    COLUMN_CPU_QUOTA,
+    COLUMN_CPU_FULL_SLICE,
+    COLUMN_PERIOD_MS,
+    COLUMN_THROTTLED_SHARE,
+    COLUMN_HOW,
+    COLUMN_RUNTIME,
+    COLUMN_SEED,
+    ROW_COLUMN_COUNT
+};
+
+static const char *const column_names[ROW_COLUMN_COUNT] = {
+    [COLUMN_SAMPLES] = "steps",
+    [COLUMN_CPU_SHARE] = "cpu_share",
+    [COLUMN_CPU_QUOTA] = "cpu_quota",
+    [COLUMN_CPU_FULL_SLICE] = "cpu_full_slice",
+    [COLUMN_PERIOD_MS] = "period_ms",
+    [COLUMN_THROTTLED_SHARE] = "throttled_share",
+    [COLUMN_HOW] = "how",
+    [COLUMN_RUNTIME] = "runtime",
+    [COLUMN_SEED] = "seed",
+};
+
+static const double percentiles[LATENCY_COLUMN_COUNT] = {
+    [LATENCY_P50] = 50, [LATENCY_P90] = 90,    [LATENCY_P95] = 95,
+    [LATENCY_P99] = 99, [LATENCY_P999] = 99.9,
+};
+
+/* The position of a column of the set, added when it is not there. */
+static size_t find_column(struct measurement_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->extra_columns.count; i++)
+        if (strcmp(set->extra_columns.data[i], name) == 0)
+            return i;
+    size_t count = set->extra_columns.count;
+    vec_add(&set->extra_columns, name);
+    /* Rows that are there already get an empty field. */
+    for (size_t r = 0; r < set->rows.count; r++) {
+        const char **extra = arena_alloc(&set->arena, count + 1, sizeof *extra);
+        for (size_t i = 0; i < count; i++)
+            extra[i] = set->rows.data[r].extra ? set->rows.data[r].extra[i] : "";
+        extra[count] = "";
+        set->rows.data[r].extra = extra;
+    }
+    return count;
+}
+
+static bool same_key(const struct measurement *a, const struct measurement *b)
+{
+    return strcmp(a->model, b->model) == 0 && a->board == b->board &&
+           a->profile == b->profile && a->batch == b->batch && a->procs == b->procs &&
+           a->task == b->task;
+}
+
+/* A place for the row: that of its key, or a new one. */
+static struct measurement *place_row(struct measurement_set *set, const struct measurement *row)
+{
+    for (size_t i = 0; i < set->rows.count; i++)
+        if (same_key(&set->rows.data[i], row))
+            return &set->rows.data[i];
+    return vec_push(&set->rows);
+}
+
+/* A number with four significant digits: more would be noise. */
+static double rounded(double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", value);
+    return strtod(text, NULL);
+}
+
+static const char *number_text(struct measurement_set *set, double value)
+{
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    if (!isfinite(value))
+        return "";
+    str_add_number(&text, rounded(value));
+    return arena_strdup(&set->arena, text.bytes);
+}
+
+static void fill_figures(struct measurement *row, const struct measure_result *result)
+{
+    row->throughput_rps = 0;
+    row->memory_mib = row->power_w = NAN;
+    for (int i = 0; i < LATENCY_COLUMN_COUNT; i++)
+        row->latency_ms[i] = NAN;
+    if (result->memory_peak_bytes > 0)
+        row->memory_mib = rounded((double)result->memory_peak_bytes / (1 << 20));
+    if (result->status != STATUS_OK)
+        return;
+    row->throughput_rps = rounded(result->throughput_rps);
+    row->latency_ms[LATENCY_MEAN] = rounded(hist_mean_ns(result->latency) / 1e6);
+    for (int i = LATENCY_P50; i < LATENCY_COLUMN_COUNT; i++)
+        row->latency_ms[i] =
+            rounded((double)hist_percentile_ns(result->latency, percentiles[i]) / 1e6);
+}
+
+/* The text of each of our columns, in the set's arena. */
+static void fill_columns(struct measurement_set *set, const struct measure_settings *settings,
+                         const struct measure_result *result, const char **texts)
+{
+    bool cpu = settings->device == DEVICE_CPU_SLICE;
+    bool ok = result->status == STATUS_OK;
+    texts[COLUMN_SAMPLES] =
+        arena_printf(&set->arena, "%llu", (unsigned long long)hist_count(result->latency));
+    texts[COLUMN_CPU_SHARE] = ok ? number_text(set, result->cpu_cores) : "";
+    texts[COLUMN_CPU_QUOTA] = cpu ? number_text(set, result->cpu_quota_cores) : "";
+    texts[COLUMN_CPU_FULL_SLICE] = cpu ? number_text(set, settings->cpu_full_slice) : "";
+    texts[COLUMN_PERIOD_MS] = cpu ? number_text(set, (double)settings->period_ns / 1e6) : "";
+    texts[COLUMN_THROTTLED_SHARE] = ok && cpu ? number_text(set, result->throttled_share) : "";
+    texts[COLUMN_HOW] = arena_strdup(&set->arena, result->how.bytes);
+    texts[COLUMN_RUNTIME] =
+        arena_printf(&set->arena, "%s%s%s", result->ready.framework,
+                     *result->ready.version ? " " : "", result->ready.version);
+    texts[COLUMN_SEED] = arena_printf(&set->arena, "%llu", (unsigned long long)settings->seed);
+}
+
+void result_row_add(struct measurement_set *set, const struct measure_cell *cell,
+                    const struct measure_settings *settings,
+                    const struct measure_result *result)
+{
+    struct measurement row = {.model = arena_strdup(&set->arena, cell->name),
+                              .board = cell->board,
+                              .profile = cell->profile,
+                              .task = cell->task,
+                              .status = result->status,
+                              .batch = cell->batch,
+                              .procs = cell->procs,
+                              .device = measure_device_name(settings->device),
+                              .reason = arena_strdup(&set->arena, result->reason)};
+    const char *texts[ROW_COLUMN_COUNT];
+    size_t positions[ROW_COLUMN_COUNT];
+    fill_figures(&row, result);
+    fill_columns(set, settings, result, texts);
+    for (int i = 0; i < ROW_COLUMN_COUNT; i++)
+        positions[i] = find_column(set, column_names[i]);
+    const char **extra = arena_alloc(&set->arena, set->extra_columns.count, sizeof *extra);
+    for (size_t i = 0; i < set->extra_columns.count; i++)
+        extra[i] = "";
+    for (int i = 0; i < ROW_COLUMN_COUNT; i++)
+        extra[positions[i]] = texts[i];
+    row.extra = extra;
+    *place_row(set, &row) = row;
+}
