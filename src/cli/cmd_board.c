@@ -4,6 +4,7 @@
  * names of NVML's and nvidia-smi's columns.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -258,6 +259,27 @@ static void write_mode(const struct mig_board *board, struct str *text)
     str_addf(text, "placements:   %s\n", board->confidence);
 }
 
+/* Words broken at 80 columns, behind a title of as many columns as the others have. */
+static void write_remark(const char *note, struct str *text)
+{
+    size_t column = 14;
+
+    str_addf(text, "%-13s", "remark:");
+    for (const char *word = note; *word;) {
+        size_t length = strcspn(word, " ");
+
+        if (column + 1 + length > 80) {
+            str_addf(text, "\n%13s", "");
+            column = 14;
+        }
+        str_add_char(text, ' ');
+        str_add_bytes(text, word, length);
+        column += 1 + length;
+        word += length + strspn(word + length, " ");
+    }
+    str_add_char(text, '\n');
+}
+
 static void write_board(const struct mig_board *board, struct str *text)
 {
     str_addf(text, "%s: %s\n\n", board->slug, board->gpu);
@@ -285,7 +307,7 @@ static void write_board(const struct mig_board *board, struct str *text)
         str_addf(text, " 0x%08X", board->pci_device_ids[i]);
     str_add(text, board->pci_device_id_count ? "\n" : "");
     if (board->note)
-        str_addf(text, "remark:       %s\n", board->note);
+        write_remark(board->note, text);
     str_add_char(text, '\n');
     write_profiles(board, text);
     if (board->has_mig)

@@ -13,7 +13,8 @@
 #include "base/memory.h"
 #include "draw/canvas_backend.h"
 
-enum { HATCH_STEP = 9 };
+/* Pixels. A bold word of 12 px just fits into as many cells as it has characters. */
+enum { HATCH_STEP = 9, TEXT_SIZE = 12, LARGE_SIZE = 16 };
 
 struct svg_canvas {
     struct canvas base;
@@ -154,7 +155,7 @@ static void svg_text(struct canvas *canvas, const struct canvas_text *text)
     static const char *const anchors[] = {
         [CANVAS_START] = "", [CANVAS_MIDDLE] = " tr-m", [CANVAS_END] = " tr-e"};
     struct str *body = &svg_of(canvas)->body;
-    double size = text->large ? 16 : 13;
+    double size = text->large ? LARGE_SIZE : TEXT_SIZE;
 
     assert(text->anchor <= CANVAS_END);
     str_addf(body, "<text class=\"tr-t%d%s%s%s\"", (int)text->colour, anchors[text->anchor],
@@ -205,7 +206,7 @@ static void add_style(const struct str *body, struct str *text)
     assert(body && text);
     str_add(text, "<style>\n"
                   ".tr{font-family:system-ui,\"Segoe UI\",\"Helvetica Neue\",Arial,sans-serif;"
-                  "font-size:13px}\n"
+                  "font-size:12px}\n"
                   ".tr-page{fill:#fff}.tr-h{fill:none;stroke:#c3cad2}\n"
                   ".tr-a,.tr-o{stroke-width:1.25}.tr-o{fill:none;stroke-linejoin:round}\n"
                   ".tr-w{stroke-width:2.25}.tr-d{stroke-dasharray:4 3}\n"

@@ -68,15 +68,16 @@ bool mig_multiset_place(const struct mig_board *board, const int *profile_counts
                         struct mig_layout *ret_layout);
 
 /* Calls visit for every legal layout over the universe (empty one included; with
- * maximal_only, those to which no instance of the universe can be added), sorted by
- * canonical text order of facts/states. visit returns false to stop. Returns the count. */
+ * maximal_only, those to which no instance of the universe can be added), in the order of
+ * docs/spec/layout.md. visit returns false to stop. Returns the count. */
 size_t mig_layout_enumerate(const struct mig_board *board, uint32_t universe, bool maximal_only,
                             bool (*visit)(const struct mig_layout *layout, void *context),
                             void *context);
 
 /* The undominated multisets of the universe: profile counts that have a legal placement
- * and no legal superset. Writes rows of board->profile_count ints; returns how many there are
- * (may exceed `capacity`, then only the first are written). ret_rows may be NULL. */
+ * and no legal superset, in falling lexicographic order. Writes rows of board->profile_count
+ * ints; returns how many there are (may exceed `capacity`, then only the first are written).
+ * ret_rows may be NULL. */
 size_t mig_multisets_maximal(const struct mig_board *board, uint32_t universe, int *ret_rows,
                              size_t capacity);
 
