@@ -9,7 +9,9 @@
 
 #include "plan/aggregate.h"
 
-static const struct solver *const solvers[] = {&solver_exact, NULL};
+static const struct solver *const solvers[] = {
+    &solver_exact,       &solver_greedy, &solver_mcts, &solver_ga,  &solver_parvagpu,
+    &solver_jormungandr, &solver_whole,  &solver_ones, &solver_mix, NULL};
 
 const struct solver *const *solver_list(void)
 {

@@ -63,7 +63,9 @@ double solution_cost(const struct problem *problem, const struct solution *solut
  * has its rate and instances (spread is the assembly's and plan_verify()'s). */
 void solution_check(const struct problem *problem, const struct solution *solution);
 
-extern const struct solver solver_exact;
+extern const struct solver solver_exact, solver_greedy, solver_mcts, solver_ga;
+extern const struct solver solver_whole, solver_ones, solver_mix, solver_parvagpu,
+    solver_jormungandr;
 
 /* All solvers in the order of help texts; NULL when the name is unknown. */
 const struct solver *solver_find(const char *name);

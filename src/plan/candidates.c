@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Walking the labellings: slots of one kind are alike, so a pattern's labellings are, slot
+ * kind by slot kind, the ways to share its count among the services. Scores are sums of
+ * the services' parts and are taken at the leaves.
+ */
+#include "plan/candidates.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct walk {
+    const struct arm *arm;
+    const struct arm_state *state;
+    const int *services;
+    int service_count;
+    const struct arm_pattern *pattern;
+    double missing[CANDIDATE_SERVICES_MAX];
+    double utility[CANDIDATE_SERVICES_MAX];
+    int given[MIG_INSTANCES_MAX][CANDIDATE_SERVICES_MAX]; /* by slot of the pattern, service */
+    struct candidate *best;
+    int count, most;
+};
+
+static struct solution_gpu make_gpu(const struct walk *walk)
+{
+    struct solution_gpu gpu = {.kind = walk->pattern->kind};
+    for (int k = 0; k < walk->pattern->slot_count; k++)
+        for (int m = 0; m < walk->service_count; m++) {
+            int slot = walk->pattern->slots[k];
+            bool useful =
+                arm_share(walk->arm, walk->services[m], slot) > 0 && walk->missing[m] > 0;
+            for (int i = 0; i < walk->given[k][m] && useful; i++)
+                gpu.items[gpu.count++] =
+                    (struct solution_item){.slot = slot, .service = walk->services[m]};
+        }
+    return gpu;
+}
+
+static bool is_same(const struct solution_gpu *a, const struct solution_gpu *b)
+{
+    return a->kind == b->kind && a->count == b->count &&
+           memcmp(a->items, b->items, (size_t)a->count * sizeof *a->items) == 0;
+}
+
+/* Keeps the labelling if it is among the best; the first found wins a tie. */
+static void keep_leaf(struct walk *walk)
+{
+    double score = 0;
+    for (int m = 0; m < walk->service_count; m++)
+        score += arm_worth(walk->arm, walk->services[m], walk->missing[m], walk->utility[m]);
+    score /= walk->pattern->price;
+    if (score <= 0 || (walk->count == walk->most && score <= walk->best[walk->most - 1].score))
+        return;
+    struct candidate found = {.score = score, .gpu = make_gpu(walk)};
+    for (int i = 0; i < walk->count; i++)
+        if (walk->best[i].score == score && is_same(&walk->best[i].gpu, &found.gpu))
+            return;
+    int at = walk->count < walk->most ? walk->count++ : walk->most - 1;
+    for (; at > 0 && walk->best[at - 1].score < score; at--)
+        walk->best[at] = walk->best[at - 1];
+    walk->best[at] = found;
+}
+
+/* Shares `left` slots of the k-th kind among the services from m on, then goes on. */
+static void walk_slots(struct walk *walk, int k, int m, int left)
+{
+    const struct arm_pattern *pattern = walk->pattern;
+    if (k == pattern->slot_count) {
+        keep_leaf(walk);
+        return;
+    }
+    double share = arm_share(walk->arm, walk->services[m], pattern->slots[k]);
+    double before = walk->utility[m];
+    bool last = m == walk->service_count - 1;
+    for (int take = last ? left : 0; take <= left; take++) {
+        walk->given[k][m] = take;
+        walk->utility[m] = before + take * share;
+        if (!last)
+            walk_slots(walk, k, m + 1, left - take);
+        else
+            walk_slots(walk, k + 1, 0,
+                       k + 1 < pattern->slot_count ? pattern->counts[k + 1] : 0);
+    }
+    walk->given[k][m] = 0;
+    walk->utility[m] = before;
+}
+
+int candidates_top(const struct arm *arm, const struct arm_state *state, const int *services,
+                   int service_count, struct candidate *ret_candidates, int most)
+{
+    assert(service_count >= 1 && service_count <= CANDIDATE_SERVICES_MAX && most >= 1);
+    struct walk walk = {.arm = arm,
+                        .state = state,
+                        .services = services,
+                        .service_count = service_count,
+                        .best = ret_candidates,
+                        .most = most};
+    for (int m = 0; m < service_count; m++)
+        walk.missing[m] = arm_missing(state, services[m]);
+    for (size_t p = 0; p < arm->patterns.count; p++) {
+        walk.pattern = &arm->patterns.data[p];
+        if (arm_has_stock(arm, state, walk.pattern->kind))
+            walk_slots(&walk, 0, 0, walk.pattern->counts[0]);
+    }
+    return walk.count;
+}
+
+/* Adds up what a GPU gives each of the services on it. */
+struct tally {
+    int count;
+    int services[MIG_INSTANCES_MAX];
+    double utility[MIG_INSTANCES_MAX];
+};
+
+static int tally_find(struct tally *tally, int service)
+{
+    for (int i = 0; i < tally->count; i++)
+        if (tally->services[i] == service)
+            return i;
+    tally->services[tally->count] = service;
+    tally->utility[tally->count] = 0;
+    return tally->count++;
+}
+
+double candidates_score(const struct arm *arm, const struct arm_state *state,
+                        const struct solution_gpu *gpu)
+{
+    struct tally tally = {0};
+    double score = 0, price = 0;
+    for (size_t p = 0; p < arm->patterns.count && price == 0; p++)
+        if (arm->patterns.data[p].kind == gpu->kind)
+            price = arm->patterns.data[p].price;
+    for (int k = 0; k < gpu->count; k++)
+        tally.utility[tally_find(&tally, gpu->items[k].service)] +=
+            arm_share(arm, gpu->items[k].service, gpu->items[k].slot);
+    for (int i = 0; i < tally.count; i++)
+        score += arm_worth(arm, tally.services[i], arm_missing(state, tally.services[i]),
+                           tally.utility[i]);
+    return score / price;
+}
+
+/* The service that gains most from one more slot of this kind on the GPU; -1: none. */
+static int neediest(const struct arm *arm, const struct arm_state *state, int slot,
+                    const struct tally *tally, int service_limit)
+{
+    int best = -1;
+    double best_worth = 0;
+    bool full = tally->count >= service_limit;
+    for (int n = 0; n < (full ? tally->count : arm->service_count); n++) {
+        int service = full ? tally->services[n] : n;
+        double share = arm_share(arm, service, slot), missing = arm_missing(state, service);
+        for (int i = 0; i < tally->count; i++)
+            if (tally->services[i] == service)
+                missing -= tally->utility[i];
+        if (share <= 0 || missing <= 0)
+            continue;
+        double worth = missing * (share < missing ? share : missing);
+        if (worth > best_worth) {
+            best_worth = worth;
+            best = service;
+        }
+    }
+    return best;
+}
+
+struct candidate candidates_mix(const struct arm *arm, const struct arm_state *state,
+                                int service_limit)
+{
+    struct candidate best = {.score = 0};
+    for (size_t p = 0; p < arm->patterns.count; p++) {
+        const struct arm_pattern *pattern = &arm->patterns.data[p];
+        struct candidate made = {.gpu = {.kind = pattern->kind}};
+        struct tally tally = {0};
+        if (!arm_has_stock(arm, state, pattern->kind))
+            continue;
+        for (int k = 0; k < pattern->slot_count; k++)
+            for (int i = 0; i < pattern->counts[k]; i++) {
+                int slot = pattern->slots[k];
+                int service = neediest(arm, state, slot, &tally, service_limit);
+                if (service < 0)
+                    continue;
+                tally.utility[tally_find(&tally, service)] += arm_share(arm, service, slot);
+                made.gpu.items[made.gpu.count++] =
+                    (struct solution_item){.slot = slot, .service = service};
+            }
+        for (int i = 0; i < tally.count; i++)
+            made.score += arm_worth(arm, tally.services[i],
+                                    arm_missing(state, tally.services[i]), tally.utility[i]);
+        made.score /= pattern->price;
+        if (made.score > best.score)
+            best = made;
+    }
+    return best;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MIG-serving's fast algorithm as a procedure that other algorithms call.
+ */
+#ifndef TRANCHE_PLAN_GREEDY_H
+#define TRANCHE_PLAN_GREEDY_H
+
+#include "plan/arm.h"
+
+/* Appends GPUs to the plan until the state is complete; false when stock ran out. */
+bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan *plan);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Jormungandr (SYSTOR'24, doi 10.1145/3688351.3689156): the same authors' successor, one
+ * greedy without GA and MCTS. The utility of a configuration is the sum over its services
+ * of throughput / demand x weight, the weight being the unmet fraction; at most three
+ * services share a GPU, and one more in the last mile. Process count and batch are chosen
+ * per instance: the problem's option of a slot is the best of its measured rows already.
+ *
+ * With weights fixed, the utility is a sum over slots, so the best labelling of a pattern
+ * gives each slot kind to the service with the greatest weight x utility; a pattern has at
+ * most three kinds of slots, so the limit of three holds by itself wherever that is so.
+ */
+#include <assert.h>
+
+#include "plan/candidates.h"
+
+enum { SERVICES_PER_GPU = 3 };
+
+/* The service that a slot kind serves best; on a GPU that has its number of services, the
+ * best of those. -1: none. */
+static int best_service(const struct arm *arm, const struct arm_state *state, int slot,
+                        const int *services, int count)
+{
+    int best = -1;
+    double best_worth = 0;
+    bool full = count >= SERVICES_PER_GPU;
+    for (int n = 0; n < (full ? count : arm->service_count); n++) {
+        int service = full ? services[n] : n;
+        double worth = arm_missing(state, service) * arm_share(arm, service, slot);
+        if (worth > best_worth) {
+            best_worth = worth;
+            best = service;
+        }
+    }
+    return best;
+}
+
+static struct candidate label(const struct arm *arm, const struct arm_state *state,
+                              const struct arm_pattern *pattern)
+{
+    struct candidate made = {.gpu = {.kind = pattern->kind}};
+    int services[MIG_INSTANCES_MAX], count = 0;
+    for (int k = 0; k < pattern->slot_count; k++) {
+        int service = best_service(arm, state, pattern->slots[k], services, count), m = 0;
+        if (service < 0)
+            continue;
+        while (m < count && services[m] != service)
+            m++;
+        if (m == count)
+            services[count++] = service;
+        for (int i = 0; i < pattern->counts[k]; i++)
+            made.gpu.items[made.gpu.count++] =
+                (struct solution_item){.slot = pattern->slots[k], .service = service};
+    }
+    made.score = candidates_score(arm, state, &made.gpu);
+    return made;
+}
+
+static struct candidate choose(const struct arm *arm, const struct arm_state *state)
+{
+    struct candidate best = {.score = 0};
+    bool last_mile = false;
+    for (size_t p = 0; p < arm->patterns.count; p++) {
+        if (!arm_has_stock(arm, state, arm->patterns.data[p].kind))
+            continue;
+        struct candidate made = label(arm, state, &arm->patterns.data[p]);
+        if (made.score > best.score)
+            best = made;
+    }
+    for (int i = 0; i < arm->service_count && !last_mile; i++)
+        last_mile = arm_is_almost(arm, i, arm_missing(state, i));
+    if (last_mile) {
+        struct candidate mix = candidates_mix(arm, state, SERVICES_PER_GPU + 1);
+        if (mix.score > best.score)
+            best = mix;
+    }
+    return best;
+}
+
+static int jormungandr_solve(const struct problem *problem,
+                             const struct solver_settings *settings,
+                             struct solution *ret_solution, struct error *err)
+{
+    struct arm arm;
+    struct arm_state state;
+    struct arm_plan plan = {0};
+    (void)err;
+    arm_init(&arm, problem, settings);
+    arm_state_init(&state, &arm);
+    while (!arm_is_complete(&arm, &state)) {
+        struct candidate chosen = choose(&arm, &state);
+        if (chosen.score <= 0)
+            break;
+        arm_apply(&arm, &state, &chosen.gpu);
+        vec_add(&plan.gpus, chosen.gpu);
+    }
+    arm_finish(&arm, &plan, ret_solution);
+    vec_done(&plan.gpus);
+    arm_state_done(&state);
+    arm_done(&arm);
+    return 0;
+}
+
+const struct solver solver_jormungandr = {
+    .name = "jormungandr",
+    .summary = "Jormungandr's greedy: up to three services a GPU, best batch and processes",
+    .solve = jormungandr_solve,
+};
