@@ -96,9 +96,12 @@ static void list_text(const struct gpu_inventory *inventory, struct str *text)
     for (size_t i = 0; i < inventory->gpus.count; i++) {
         const struct gpu *gpu = &inventory->gpus.data[i];
         const char *line = gpu->live ? gpu->live->differences.bytes : "";
-        for (; *line; line += strcspn(line, "\n") + 1)
-            str_addf(text, "GPU %d: %.*s\n", gpu->identity.index, (int)strcspn(line, "\n"),
-                     line);
+        for (size_t length; *line; line += length + (line[length] == '\n')) {
+            length = strcspn(line, "\n");
+            str_addf(text, "GPU %d: ", gpu->identity.index);
+            str_add_bytes(text, line, length);
+            str_add_char(text, '\n');
+        }
     }
 }
 
@@ -354,8 +357,12 @@ static void say_step(void *context, const char *step)
 
 static void say_lines(const char *lines)
 {
-    for (; *lines; lines += strcspn(lines, "\n") + 1)
-        fprintf(stderr, "note: %.*s\n", (int)strcspn(lines, "\n"), lines);
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        fputs("note: ", stderr);
+        fwrite(lines, 1, length, stderr);
+        fputc('\n', stderr);
+    }
 }
 
 static const char *const outcome_words[GPU_APPLY_OUTCOME_COUNT] = {
@@ -476,8 +483,12 @@ static int write_verdict(const struct gpu_options *options, const char *differen
     CLEANUP(json_decref_ptr) json_t *json = NULL;
     json_t *list = json_array();
 
-    for (const char *line = differences; *line; line += strcspn(line, "\n") + 1)
-        json_array_append_new(list, json_stringn(line, strcspn(line, "\n")));
+    for (const char *line = differences; *line;) {
+        size_t length = strcspn(line, "\n");
+
+        json_array_append_new(list, json_stringn(line, length));
+        line += length + (line[length] == '\n');
+    }
     json = json_pack("{s:b, s:o}", "equal", !*differences, "differences", list);
     if (options->json)
         json_write_pretty(json, &text);
