@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/option.h"
 #include "sim/identity.h"
 #include "sim/processes.h"
@@ -382,6 +385,62 @@ static int run_set(const void *context, struct arguments arguments, struct error
     return leave(true, status, err);
 }
 
+/* ---- what the kernel shows of the GPUs ---- */
+
+static int write_text(const char *folder, const char *name, const char *text, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", folder, name);
+    return file_write(path, text, strlen(text), err);
+}
+
+/* A GPU's folder of /sys/bus/pci/devices, as far as NVIDIA's programs read it. */
+static int write_pci_device(const char *root, unsigned index, struct error *err)
+{
+    const struct mig_board *board = sim_gpu_board(&store.machine.gpus[index]);
+    unsigned id = sim_product_of(board).pci_device_id;
+    struct sim_pci_address address = sim_pci_address(index);
+    CLEANUP(free_ptr)
+    char *folder = xasprintf("%s/sys/bus/pci/devices/%04x:%02x:%02x.0", root, address.domain,
+                             address.bus, address.device);
+    char vendor[16], device[16], config[257] = {0};
+    snprintf(vendor, sizeof vendor, "0x%04x\n", id & 0xffff);
+    snprintf(device, sizeof device, "0x%04x\n", id >> 16);
+    config[0] = (char)(id & 0xff), config[1] = (char)(id >> 8 & 0xff);
+    config[2] = (char)(id >> 16 & 0xff), config[3] = (char)(id >> 24);
+    const struct {
+        const char *name, *text;
+    } files[] = {
+        {"vendor", vendor},
+        {"device", device},
+        {"class", "0x030200\n"},
+        {"numa_node", "-1\n"},
+        {"resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"},
+    };
+    int status = file_make_dirs(folder, 0755, err);
+    for (size_t i = 0; status == 0 && i < sizeof files / sizeof files[0]; i++)
+        status = write_text(folder, files[i].name, files[i].text, err);
+    CLEANUP(free_ptr) char *path = xasprintf("%s/config", folder);
+    return status == 0 ? file_write(path, config, sizeof config - 1, err) : status;
+}
+
+static int run_sysfs(const void *options, struct arguments arguments, struct error *err)
+{
+    (void)options;
+    const char *root_folder = arguments.items[0];
+    CLEANUP(free_ptr) char *proc = xasprintf("%s/proc", root_folder);
+    int status = file_make_dirs(proc, 0755, err);
+    if (status == 0)
+        status =
+            write_text(proc, "modules", "nvidia 1000000 0 - Live 0x0000000000000000\n", err);
+    if (status == 0)
+        status = enter(false, err);
+    if (status < 0)
+        return status;
+    for (unsigned i = 0; status == 0 && i < store.machine.gpu_count; i++)
+        status = write_pci_device(root_folder, i, err);
+    return leave(false, status, err);
+}
+
 /* ---- nvidia-smi ---- */
 
 static void list_devices(const struct sim_machine *machine)
@@ -509,6 +568,13 @@ static const struct command run = {.name = "run",
                                    .arguments_max = SIZE_MAX,
                                    OPTIONS(run_options, struct process_options),
                                    .run = run_run};
+static const struct command sysfs = {
+    .name = "sysfs",
+    .summary = "write what /proc and /sys would show of the GPUs into a folder",
+    .positionals = "FOLDER",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_sysfs};
 static const struct command xid = {.name = "xid",
                                    .summary = "report an Xid error of a GPU or instance",
                                    .positionals = "GPU XID",
@@ -524,7 +590,7 @@ static const struct command set = {.name = "set",
                                    .run = run_set};
 
 static const struct command *const commands[] = {
-    &add, &reboot_command, &remove_command, &reset, &run, &set, &show, &xid, NULL};
+    &add, &reboot_command, &remove_command, &reset, &run, &set, &show, &sysfs, &xid, NULL};
 static const struct command root = {.name = "tranche-sim",
                                     .summary = "the simulated machine behind TRANCHE_SIM_STATE",
                                     .subcommands = commands,

