@@ -188,7 +188,8 @@ static bool window_is_full(const struct run *run)
 {
     int64_t passed_ns = now_ns() - run->result->window_start_ns;
     size_t steps = run->result->steps.count;
-    if (passed_ns >= run->settings->longest_ns && steps > 0)
+    int64_t longest_ns = run->settings->longest_ns;
+    if (passed_ns >= longest_ns + (steps ? 0 : run->settings->silence_timeout_ns))
         return true;
     return steps >= STEPS_MAX || (passed_ns >= run->settings->duration_ns &&
                                   steps >= (size_t)run->settings->min_steps);
