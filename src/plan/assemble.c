@@ -143,18 +143,6 @@ static void add_gpu(struct assembly *assembly, const struct solution_gpu *gpu,
           compare_starts);
 }
 
-/* The solution with the partly taken GPUs that it leaves as they are. */
-static void add_untouched(const struct problem *problem, struct solution *solution)
-{
-    bool *touched = xcalloc(problem->kinds.count + 1, sizeof *touched);
-    for (size_t g = 0; g < solution->gpus.count; g++)
-        touched[solution->gpus.data[g].kind] = true;
-    for (size_t k = 0; k < problem->kinds.count; k++)
-        if (problem->kinds.data[k].gpu && !touched[k])
-            vec_add(&solution->gpus, ((struct solution_gpu){.kind = (int)k}));
-    free(touched);
-}
-
 static void count_used(const struct problem *problem, const struct solution *solution,
                        struct plan *plan)
 {
@@ -237,7 +225,7 @@ static int add_gpus(struct assembly *assembly, const struct solution *solution,
     CLEANUP(solution_done) struct solution full = {0};
     for (size_t g = 0; g < solution->gpus.count; g++)
         vec_add(&full.gpus, solution->gpus.data[g]);
-    add_untouched(problem, &full);
+    solution_add_untouched(problem, &full);
     const struct seat *seats = seats_assign(problem, &full, &assembly->plan->arena);
     int rc = spread_labels(problem, seats, &full, err);
     for (size_t g = 0; rc == 0 && g < full.gpus.count; g++)

@@ -31,6 +31,17 @@ void solution_done(struct solution *solution)
     vec_done(&solution->gpus);
 }
 
+void solution_add_untouched(const struct problem *problem, struct solution *solution)
+{
+    bool *touched = xcalloc(problem->kinds.count + 1, sizeof *touched);
+    for (size_t g = 0; g < solution->gpus.count; g++)
+        touched[solution->gpus.data[g].kind] = true;
+    for (size_t k = 0; k < problem->kinds.count; k++)
+        if (problem->kinds.data[k].gpu && !touched[k])
+            vec_add(&solution->gpus, ((struct solution_gpu){.kind = (int)k}));
+    free(touched);
+}
+
 double solution_cost(const struct problem *problem, const struct solution *solution)
 {
     double cost = problem->base_cost;

@@ -57,6 +57,8 @@ struct solver {
 };
 
 void solution_done(struct solution *solution);
+/* Adds the partly taken GPUs that the solution leaves as they are, without items. */
+void solution_add_untouched(const struct problem *problem, struct solution *solution);
 /* Sum of the prices of the GPUs used, base_cost included. */
 double solution_cost(const struct problem *problem, const struct solution *solution);
 /* Asserts that every GPU fits one of its kind's patterns, stock holds, and every service

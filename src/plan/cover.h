@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cheapest integer cover of one service at given slot prices: an unbounded knapsack,
+ *     min sum_s price_s x_s   with   sum_s rate_s x_s >= demand,  sum_s x_s >= instances,
+ * x whole. Under spread the rate must hold without the largest instance: for each slot kind
+ * m as the largest, cover demand + rate_m with kinds that are no faster. Solved by depth
+ * first branch and bound over kinds in order of price for rate.
+ */
+#ifndef TRANCHE_PLAN_COVER_H
+#define TRANCHE_PLAN_COVER_H
+
+#include "base/vec.h"
+#include "plan/problem.h"
+
+struct cover_item {
+    int slot;
+    double rate; /* in units of the demand */
+    double price;
+    double ratio; /* price / rate */
+};
+
+/* One service made ready; prices are set at each call. */
+struct cover {
+    int slot_count;
+    int item_count;
+    struct cover_item *items; /* usable slot kinds, in rising slot order */
+    double demand;            /* 1, or 0 when nothing is needed beyond instances */
+    int instances_min;
+    bool spread;
+    double fixed_largest; /* largest fixed capacity on one GPU, in units of the demand */
+};
+
+void cover_init(struct cover *cover, const struct problem *problem, int service);
+void cover_done(struct cover *cover);
+/* Whether any counts can cover it at all. */
+bool cover_possible(const struct cover *cover);
+
+/* Writes the cheapest cover found into counts (slot_count) and its price into *ret_price;
+ * returns a proved lower bound of the price of any cover, equal to it unless the search hit
+ * its limit of nodes. */
+double cover_cheapest(const struct cover *cover, const double *slot_prices, int *counts,
+                      double *ret_price);
+
+/* Many covers whose price is within `slack` of the least: at most `capacity`, the cheapest
+ * of those met. Minimal ones only: no instance can be left out. Rows of slot_count counts
+ * go to ret_rows, their prices less the least one to ret_excess. Returns how many. */
+struct cover_pool_request {
+    const double *slot_prices;
+    double slack;
+    int capacity;
+    int *ret_rows;
+    double *ret_excess;
+};
+int cover_enumerate(const struct cover *cover, const struct cover_pool_request *request);
+
+#endif
