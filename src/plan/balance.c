@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Simulated annealing on the shortage, sum over slot kinds of weight x max(0, use - supply),
- * from the rounded fractional plan. Cost and stock are never exceeded. One step costs a
- * handful of additions. Seeded: the same input gives the same plan.
+ * from the rounded fractional plan, in turn with a search for a combination of changes
+ * that ends it (combine.c). Cost and stock are never exceeded. Seeded: the same input gives
+ * the same plan.
  */
 #include "plan/balance.h"
 
@@ -10,80 +11,21 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "plan/balance_state.h"
 
-enum { STOP_EVERY = 8192 };
+enum { ANNEAL_STEPS = 1 << 15, EXPANSIONS = 1500 };
 static const double COST_EPSILON = 1e-9;
-
-void cover_pool_init(struct cover_pool *pool, const struct problem *problem,
-                     const struct cover *covers, const struct dual *dual, double slack,
-                     int capacity)
-{
-    size_t slots = (size_t)problem->slot_count, room = (size_t)capacity;
-    int *rows = xcalloc(room * slots + 1, sizeof *rows);
-    double *excess = xcalloc(room + 1, sizeof *excess);
-    VEC(int) counts = {0};
-    VEC(double) all_excess = {0};
-    *pool = (struct cover_pool){.slot_count = problem->slot_count};
-    pool->first = xcalloc((size_t)problem->service_count + 1, sizeof *pool->first);
-    for (int i = 0; i < problem->service_count; i++) {
-        const int *start = &dual->start[(size_t)i * slots];
-        struct cover_pool_request request = {.slot_prices = dual->slot_price,
-                                             .slack = slack,
-                                             .capacity = capacity,
-                                             .ret_rows = rows,
-                                             .ret_excess = excess};
-        int found = cover_enumerate(&covers[i], &request);
-        for (int r = -1; r < found; r++) {
-            const int *row = r < 0 ? start : &rows[(size_t)r * slots];
-            if (r >= 0 && memcmp(row, start, slots * sizeof *row) == 0)
-                continue;
-            for (size_t s = 0; s < slots; s++)
-                vec_add(&counts, row[s]);
-            vec_add(&all_excess, r < 0 ? 0 : excess[r]);
-        }
-        pool->first[i + 1] = (int)all_excess.count;
-    }
-    free(rows);
-    free(excess);
-    pool->counts = counts.data;
-    pool->excess = all_excess.data;
-}
-
-void cover_pool_done(struct cover_pool *pool)
-{
-    free(pool->first);
-    free(pool->counts);
-    free(pool->excess);
-    *pool = (struct cover_pool){0};
-}
-
-struct balance {
-    const struct problem *problem;
-    const struct pattern_list *patterns;
-    const struct cover_pool *pool;
-    struct rng rng;
-    int slots;
-    long *spare;        /* supply less use of each slot kind */
-    double *weight;     /* of a shortage of one */
-    int *chosen;        /* cover of each service, position in the pool */
-    int *y;             /* GPUs of each pattern */
-    long *stock_left;   /* per kind */
-    double money_left;
-    double shortage;
-    double temperature;
-    int *movable;       /* services with a choice of covers */
-    int movable_count;
-};
+static const double RATE_EPSILON = 1e-9; /* the contract's tolerance, of the full rate */
 
 static void balance_done(struct balance *balance)
 {
+    free(balance->x);
+    free(balance->surplus);
+    free(balance->instances);
+    free(balance->y);
     free(balance->spare);
     free(balance->weight);
-    free(balance->chosen);
-    free(balance->y);
     free(balance->stock_left);
-    free(balance->movable);
 }
 
 static double shortage_of(const struct balance *balance)
@@ -95,8 +37,55 @@ static double shortage_of(const struct balance *balance)
     return shortage;
 }
 
-/* Patterns rounded down, as far as cost and stock go; the first cover for every service. */
-static void start_from(struct balance *balance, const struct dual *dual, double cost_max)
+bool balance_is_whole(const struct balance *balance)
+{
+    for (int s = 0; s < balance->slots; s++)
+        if (balance->spare[s] < 0)
+            return false;
+    return true;
+}
+
+static double rate_of(const struct balance *balance, int service, int slot)
+{
+    return problem_option(balance->problem, service, slot)->rate_rps /
+           balance->problem->services->services.data[service].rate_rps;
+}
+
+bool balance_allows(const struct balance *balance, int service, const int *more,
+                    const int *less)
+{
+    const struct problem *problem = balance->problem;
+    const int *x = &balance->x[service * balance->slots];
+    double surplus = balance->surplus[service];
+    int instances = balance->instances[service], changed[PROBLEM_SLOTS_MAX];
+    for (int s = 0; s < balance->slots; s++) {
+        changed[s] = x[s] + more[s] - less[s];
+        if (changed[s] < 0 || (more[s] > 0 && problem_option(problem, service, s)->row < 0))
+            return false;
+        if (more[s] != less[s])
+            surplus += (more[s] - less[s]) * rate_of(balance, service, s);
+        instances += more[s] - less[s];
+    }
+    if (problem->services->services.data[service].spread != SPREAD_NONE)
+        return aggregate_covers(problem, service, changed);
+    return surplus >= -RATE_EPSILON && instances >= problem->instances_min[service];
+}
+
+void balance_exchange(struct balance *balance, int service, const int *more, const int *less)
+{
+    for (int s = 0; s < balance->slots; s++) {
+        int delta = more[s] - less[s];
+        if (delta == 0)
+            continue;
+        balance->x[service * balance->slots + s] += delta;
+        balance->surplus[service] += delta * rate_of(balance, service, s);
+        balance->instances[service] += delta;
+        balance->spare[s] -= delta;
+    }
+    balance->shortage = shortage_of(balance);
+}
+
+static void start_patterns(struct balance *balance, double cost_max)
 {
     const struct problem *problem = balance->problem;
     balance->money_left = cost_max;
@@ -105,7 +94,8 @@ static void start_from(struct balance *balance, const struct dual *dual, double 
                                      ? INT32_MAX
                                      : problem->kinds.data[k].stock;
     for (int p = 0; p < balance->patterns->count; p++) {
-        double whole = floor(dual->pattern_weight[p] + 1e-6), price = balance->patterns->price[p];
+        double whole = floor(balance->dual->pattern_weight[p] + 1e-6);
+        double price = balance->patterns->price[p];
         long *stock = &balance->stock_left[balance->patterns->kind[p]];
         whole = fmin(whole, (double)*stock);
         if (price > 0)
@@ -116,13 +106,24 @@ static void start_from(struct balance *balance, const struct dual *dual, double 
         for (int s = 0; s < balance->slots; s++)
             balance->spare[s] += (long)whole * balance->patterns->slots[p][s];
     }
+}
+
+/* Patterns rounded down as far as cost and stock go, and the bound's covers. */
+static void start_from(struct balance *balance, double cost_max)
+{
+    const struct problem *problem = balance->problem;
+    size_t cells = (size_t)problem->service_count * (size_t)balance->slots;
+    start_patterns(balance, cost_max);
+    memcpy(balance->x, balance->dual->start, cells * sizeof *balance->x);
     for (int i = 0; i < problem->service_count; i++) {
-        int first = balance->pool->first[i];
-        balance->chosen[i] = first;
-        if (balance->pool->first[i + 1] > first + 1)
-            balance->movable[balance->movable_count++] = i;
-        for (int s = 0; s < balance->slots; s++)
-            balance->spare[s] -= balance->pool->counts[first * balance->slots + s];
+        balance->surplus[i] =
+            -problem->demand_rps[i] / problem->services->services.data[i].rate_rps;
+        for (int s = 0; s < balance->slots; s++) {
+            int count = balance->x[i * balance->slots + s];
+            balance->surplus[i] += count * rate_of(balance, i, s);
+            balance->instances[i] += count;
+            balance->spare[s] -= count;
+        }
     }
     balance->shortage = shortage_of(balance);
 }
@@ -136,7 +137,8 @@ static double change_of(const struct balance *balance, const int *more, const in
         if (delta == 0)
             continue;
         long before = balance->spare[s], after = before + delta;
-        change += balance->weight[s] * (double)((after < 0 ? -after : 0) - (before < 0 ? -before : 0));
+        change += balance->weight[s] *
+                  (double)((after < 0 ? -after : 0) - (before < 0 ? -before : 0));
     }
     return change;
 }
@@ -150,29 +152,28 @@ static bool accepts(struct balance *balance, double change)
     return rng_unit(&balance->rng) < exp(-change / balance->temperature);
 }
 
-static void apply(struct balance *balance, const int *more, const int *less, double change)
+/* Some instances of one slot kind of a service for as many of another as are needed. */
+static void try_exchange(struct balance *balance)
 {
-    for (int s = 0; s < balance->slots; s++)
-        balance->spare[s] += (more ? more[s] : 0) - (less ? less[s] : 0);
-    balance->shortage += change;
-}
-
-static void try_cover(struct balance *balance)
-{
-    if (balance->movable_count == 0)
+    const struct problem *problem = balance->problem;
+    int more[PROBLEM_SLOTS_MAX] = {0}, less[PROBLEM_SLOTS_MAX] = {0};
+    int i = (int)rng_below(&balance->rng, (uint64_t)problem->service_count);
+    int from = (int)rng_below(&balance->rng, (uint64_t)balance->slots);
+    int to = (int)rng_below(&balance->rng, (uint64_t)balance->slots);
+    int have = balance->x[i * balance->slots + from];
+    if (have == 0 || problem->dropped[i] || problem_option(problem, i, to)->row < 0)
         return;
-    int i = balance->movable[rng_below(&balance->rng, (uint64_t)balance->movable_count)];
-    int first = balance->pool->first[i], count = balance->pool->first[i + 1] - first;
-    int other = first + (int)rng_below(&balance->rng, (uint64_t)count);
-    if (other == balance->chosen[i])
-        return;
-    const int *old = &balance->pool->counts[balance->chosen[i] * balance->slots];
-    const int *new = &balance->pool->counts[other * balance->slots];
-    double change = change_of(balance, old, new);
-    if (!accepts(balance, change))
-        return;
-    apply(balance, old, new, change);
-    balance->chosen[i] = other;
+    less[from] = 1 + (int)rng_below(&balance->rng, (uint64_t)(have < 3 ? have : 3));
+    if (to != from) {
+        double missing = less[from] * rate_of(balance, i, from) - balance->surplus[i];
+        double needed = ceil((missing - RATE_EPSILON) / rate_of(balance, i, to));
+        if (needed > 64)
+            return;
+        more[to] = needed > 0 ? (int)needed : 0;
+    }
+    double change = change_of(balance, less, more);
+    if (accepts(balance, change) && balance_allows(balance, i, more, less))
+        balance_exchange(balance, i, more, less);
 }
 
 /* One GPU more of a pattern, one less, or one in place of another. */
@@ -185,18 +186,19 @@ static void try_pattern(struct balance *balance)
         return;
     double money = (more < 0 ? 0 : balance->patterns->price[more]) -
                    (less < 0 ? 0 : balance->patterns->price[less]);
-    if (money > balance->money_left + COST_EPSILON)
-        return;
     int more_kind = more < 0 ? -1 : balance->patterns->kind[more];
     int less_kind = less < 0 ? -1 : balance->patterns->kind[less];
-    if (more >= 0 && more_kind != less_kind && balance->stock_left[more_kind] <= 0)
+    if (money > balance->money_left + COST_EPSILON ||
+        (more >= 0 && more_kind != less_kind && balance->stock_left[more_kind] <= 0))
         return;
     const int *gained = more < 0 ? NULL : balance->patterns->slots[more];
     const int *lost = less < 0 ? NULL : balance->patterns->slots[less];
     double change = change_of(balance, gained, lost);
     if (!accepts(balance, change))
         return;
-    apply(balance, gained, lost, change);
+    for (int s = 0; s < balance->slots; s++)
+        balance->spare[s] += (gained ? gained[s] : 0) - (lost ? lost[s] : 0);
+    balance->shortage += change;
     balance->money_left -= money;
     if (more >= 0) {
         balance->y[more]++;
@@ -208,46 +210,40 @@ static void try_pattern(struct balance *balance)
     }
 }
 
-static bool is_balanced(const struct balance *balance)
-{
-    for (int s = 0; s < balance->slots; s++)
-        if (balance->spare[s] < 0)
-            return false;
-    return true;
-}
-
-/* Cools from about a slot's price down to a hundredth of it, again and again. */
-static bool anneal(struct balance *balance, const struct balance_options *options)
+/* Cools from about a slot's price down to a hundredth of it. */
+static bool anneal(struct balance *balance, double heat)
 {
     double mean = 0;
     for (int s = 0; s < balance->slots; s++)
         mean += balance->weight[s] / balance->slots;
-    const long cycle = options->steps / 4 + 1;
-    for (long step = 0; step < options->steps; step++) {
-        if (step % STOP_EVERY == 0 && options->stop && options->stop(options->context))
-            return false;
-        if (step % 64 == 0) {
-            double cooled = (double)(step % cycle) / (double)cycle;
-            balance->temperature = mean * 0.5 * pow(0.005, cooled);
-        }
+    for (long step = 0; step < ANNEAL_STEPS; step++) {
+        if (step % 64 == 0)
+            balance->temperature = mean * heat * pow(0.01, (double)step / ANNEAL_STEPS);
         if (step % 4 == 0)
             try_pattern(balance);
         else
-            try_cover(balance);
-        if (balance->shortage < 1e-9 * (mean + 1e-300) && is_balanced(balance))
+            try_exchange(balance);
+        if (balance->shortage < 1e-9 * (mean + 1e-300) && balance_is_whole(balance))
             return true;
     }
     return false;
 }
 
-static void write_aggregate(const struct balance *balance, struct aggregate *aggregate)
+static bool search(struct balance *balance, const struct balance_options *options)
 {
-    size_t slots = (size_t)balance->slots;
-    memcpy(aggregate->y, balance->y, (size_t)balance->patterns->count * sizeof *balance->y);
-    for (int i = 0; i < balance->problem->service_count; i++)
-        memcpy(&aggregate->x[(size_t)i * slots],
-               &balance->pool->counts[(size_t)balance->chosen[i] * slots],
-               slots * sizeof *aggregate->x);
+    if (balance_is_whole(balance))
+        return true;
+    if (balance->patterns->count == 0)
+        return false;
+    for (int try = 0; try < options->tries; try++) {
+        if (options->stop && options->stop(options->context))
+            return false;
+        if (try > 0 && anneal(balance, try % 2 ? 0.3 : 0.6))
+            return true;
+        if (combine_search(balance, EXPANSIONS))
+            return true;
+    }
+    return false;
 }
 
 bool balance_search(const struct problem *problem, const struct pattern_list *patterns,
@@ -259,24 +255,27 @@ bool balance_search(const struct problem *problem, const struct pattern_list *pa
     struct balance balance = {
         .problem = problem,
         .patterns = patterns,
+        .dual = dual,
         .pool = pool,
         .rng = rng_seed(options->seed),
         .slots = problem->slot_count,
+        .x = xcalloc(services * slots + 1, sizeof(int)),
+        .surplus = xcalloc(services + 1, sizeof(double)),
+        .instances = xcalloc(services + 1, sizeof(int)),
+        .y = xcalloc((size_t)patterns->count + 1, sizeof(int)),
         .spare = xcalloc(slots + 1, sizeof(long)),
         .weight = xcalloc(slots + 1, sizeof(double)),
-        .chosen = xcalloc(services + 1, sizeof(int)),
-        .y = xcalloc((size_t)patterns->count + 1, sizeof(int)),
         .stock_left = xcalloc(problem->kinds.count + 1, sizeof(long)),
-        .movable = xcalloc(services + 1, sizeof(int)),
     };
     double dearest = 0;
     for (size_t s = 0; s < slots; s++)
         dearest = fmax(dearest, dual->slot_price[s]);
     for (size_t s = 0; s < slots; s++) /* a free slot kind must not be short either */
         balance.weight[s] = fmax(dual->slot_price[s], dearest * 0.02 + 1e-12);
-    start_from(&balance, dual, options->cost_max);
-    if (!is_balanced(&balance) && (patterns->count == 0 || !anneal(&balance, options)))
+    start_from(&balance, options->cost_max);
+    if (!search(&balance, options))
         return false;
-    write_aggregate(&balance, aggregate);
+    memcpy(aggregate->y, balance.y, (size_t)patterns->count * sizeof *balance.y);
+    memcpy(aggregate->x, balance.x, services * slots * sizeof *balance.x);
     return true;
 }

@@ -4,33 +4,20 @@
  * the slots of its GPUs suffice for the covers of its services: a vector of slot kinds,
  * supply less use, that must not be negative. Every change (another cover for a service,
  * another pattern for a GPU) moves that short vector, whatever the number of services, so a
- * local search over changes is cheap; the prices of the bound tell what each shortage is
- * worth and which covers are worth having.
+ * search over changes is cheap; the prices of the bound tell what each shortage is worth
+ * and which changes are worth making.
  */
 #ifndef TRANCHE_PLAN_BALANCE_H
 #define TRANCHE_PLAN_BALANCE_H
 
 #include "plan/aggregate.h"
 #include "plan/dual.h"
-
-/* Covers worth having for each service. */
-struct cover_pool {
-    int slot_count;
-    int *first;     /* service_count + 1 positions of covers */
-    int *counts;    /* rows of slot_count */
-    double *excess; /* price over the service's cheapest */
-};
-/* At most `capacity` covers a service with an excess of at most `slack`; `start` (rows of
- * slot_count) is always among them, in the first place. */
-void cover_pool_init(struct cover_pool *pool, const struct problem *problem,
-                     const struct cover *covers, const struct dual *dual, double slack,
-                     int capacity);
-void cover_pool_done(struct cover_pool *pool);
+#include "plan/pool.h"
 
 struct balance_options {
     double cost_max; /* patterns may cost at most this */
     uint64_t seed;
-    long steps;
+    int tries; /* annealing and combining, so many times */
     bool (*stop)(void *context);
     void *context;
 };

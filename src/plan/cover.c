@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NODES_MAX = 20000, POOL_NODES_MAX = 4000 };
+enum { NODES_MAX = 20000 };
 static const double DEMAND_EPSILON = 1e-9; /* the contract's tolerance, relative to the rate */
 
 void cover_init(struct cover *cover, const struct problem *problem, int service)
@@ -57,18 +57,10 @@ struct search {
     double best;                   /* price to beat */
     double open_bound;             /* least bound of children left out */
     int nodes, nodes_max;
-    int instances_min;
-    double demand;
-    void (*found)(struct search *search, double price);
-    /* of the cheapest: */
-    int best_counts[PROBLEM_SLOTS_MAX];
+    int slot_count;
+    int best_counts[PROBLEM_SLOTS_MAX]; /* by slot kind */
     int extra_at; /* item that makes up for missing instances, at the leaf at hand */
     int extra;
-    /* of the pool: */
-    const struct cover_pool_request *pool;
-    int slot_count;
-    int pool_count;
-    double least, ceiling;
 };
 
 static void sort_items(struct search *search)
@@ -108,12 +100,21 @@ static void load_items(struct search *search, const struct cover *cover, const d
     sort_items(search);
 }
 
+static void found_cheapest(struct search *search, double price)
+{
+    search->best = price;
+    memset(search->best_counts, 0, (size_t)search->slot_count * sizeof(int));
+    for (int i = 0; i < search->item_count; i++)
+        search->best_counts[search->items[i].slot] += search->counts[i];
+    search->best_counts[search->items[search->extra_at].slot] += search->extra;
+}
+
 static void leaf(struct search *search, double price, int missing)
 {
     search->extra = missing > 0 ? missing : 0;
     price += search->extra * search->price_min;
     if (price < search->best)
-        search->found(search, price);
+        found_cheapest(search, price);
 }
 
 static void search_from(struct search *search, int item, double rest, int missing, double price)
@@ -132,7 +133,8 @@ static void search_from(struct search *search, int item, double rest, int missin
     for (int k = most; k >= 0; k--) {
         double left = rest - k * at->rate;
         double spent = price + k * at->price;
-        double bound = left > DEMAND_EPSILON ? spent + (left - DEMAND_EPSILON) * next_ratio : spent;
+        double bound =
+            left > DEMAND_EPSILON ? spent + (left - DEMAND_EPSILON) * next_ratio : spent;
         if (bound >= search->best && k < most)
             break;
         if (search->nodes > search->nodes_max) {
@@ -151,19 +153,9 @@ static void search_from(struct search *search, int item, double rest, int missin
     search->counts[item] = 0;
 }
 
-static void found_cheapest(struct search *search, double price)
-{
-    search->best = price;
-    memset(search->best_counts, 0, (size_t)search->slot_count * sizeof(int));
-    for (int i = 0; i < search->item_count; i++)
-        search->best_counts[search->items[i].slot] += search->counts[i];
-    search->best_counts[search->items[search->extra_at].slot] += search->extra;
-}
-
 /* Runs the search for plain covers, or once for each possible largest kind. */
 static void search_all(struct search *search, const struct cover *cover, const double *prices)
 {
-    search->instances_min = cover->instances_min;
     if (!cover->spread) {
         load_items(search, cover, prices, INFINITY);
         if (search->item_count > 0)
@@ -173,18 +165,15 @@ static void search_all(struct search *search, const struct cover *cover, const d
     for (int m = 0; m < cover->item_count; m++) {
         double largest = cover->items[m].rate;
         load_items(search, cover, prices, largest);
-        search->demand = cover->demand + fmax(largest, cover->fixed_largest);
-        search_from(search, 0, search->demand, cover->instances_min, 0);
+        double demand = cover->demand + fmax(largest, cover->fixed_largest);
+        search_from(search, 0, demand, cover->instances_min, 0);
     }
 }
 
 double cover_cheapest(const struct cover *cover, const double *slot_prices, int *counts,
                       double *ret_price)
 {
-    struct search search = {.best = INFINITY,
-                            .open_bound = INFINITY,
-                            .nodes_max = NODES_MAX,
-                            .found = found_cheapest};
+    struct search search = {.best = INFINITY, .open_bound = INFINITY, .nodes_max = NODES_MAX};
     memset(counts, 0, (size_t)cover->slot_count * sizeof *counts);
     *ret_price = 0;
     if (!cover->spread && cover->demand <= DEMAND_EPSILON && cover->instances_min <= 0)
@@ -198,73 +187,96 @@ double cover_cheapest(const struct cover *cover, const double *slot_prices, int 
     return fmin(search.best, search.open_bound);
 }
 
+/* Enumeration walks the same tree with a ceiling that stays. */
+struct listing {
+    const struct search *search; /* items */
+    const struct cover *cover;
+    int counts[PROBLEM_SLOTS_MAX];
+    double demand, ceiling;
+    int instances_min;
+    int nodes;
+    struct cover_list *list;
+    bool cut;
+};
+
 /* Whether every instance is needed, for the rate or for the number of instances. */
-static bool is_minimal(const struct search *search, double demand)
+static bool is_minimal(const struct listing *listing)
 {
     double total = 0, smallest = INFINITY;
-    long instances = search->extra;
-    for (int i = 0; i < search->item_count; i++) {
-        total += search->counts[i] * search->items[i].rate;
-        instances += search->counts[i];
-        if (search->counts[i] > 0)
-            smallest = fmin(smallest, search->items[i].rate);
+    long instances = 0;
+    for (int i = 0; i < listing->search->item_count; i++) {
+        total += listing->counts[i] * listing->search->items[i].rate;
+        instances += listing->counts[i];
+        if (listing->counts[i] > 0)
+            smallest = fmin(smallest, listing->search->items[i].rate);
     }
-    return instances <= search->instances_min || total - smallest < demand - DEMAND_EPSILON;
+    return instances <= listing->instances_min ||
+           total - smallest < listing->demand - DEMAND_EPSILON;
 }
 
-static void found_pool(struct search *search, double price)
+static void list_add(struct listing *listing, double price)
 {
-    const struct cover_pool_request *pool = search->pool;
-    size_t width = (size_t)search->slot_count;
-    int row[PROBLEM_SLOTS_MAX] = {0};
-    if (!is_minimal(search, search->demand))
+    struct cover_list *list = listing->list;
+    size_t width = (size_t)listing->cover->slot_count;
+    if (!is_minimal(listing))
         return;
-    for (int i = 0; i < search->item_count; i++)
-        row[search->items[i].slot] += search->counts[i];
-    row[search->items[search->extra_at].slot] += search->extra;
-    for (int r = 0; r < search->pool_count; r++)
-        if (memcmp(&pool->ret_rows[(size_t)r * width], row, width * sizeof *row) == 0)
-            return;
-    int at = search->pool_count < pool->capacity ? search->pool_count++ : pool->capacity - 1;
-    for (; at > 0 && pool->ret_excess[at - 1] > price; at--) {
-        pool->ret_excess[at] = pool->ret_excess[at - 1];
-        memcpy(&pool->ret_rows[(size_t)at * width], &pool->ret_rows[(size_t)(at - 1) * width],
-               width * sizeof *row);
+    if (list->count == list->capacity) {
+        listing->cut = true;
+        return;
     }
-    pool->ret_excess[at] = price;
-    memcpy(&pool->ret_rows[(size_t)at * width], row, width * sizeof *row);
-    search->best = search->pool_count < pool->capacity ? search->ceiling
-                                                       : pool->ret_excess[pool->capacity - 1];
+    int *row = &list->rows[(size_t)list->count * width];
+    memset(row, 0, width * sizeof *row);
+    for (int i = 0; i < listing->search->item_count; i++)
+        row[listing->search->items[i].slot] = listing->counts[i];
+    list->price[list->count++] = price;
 }
 
-int cover_enumerate(const struct cover *cover, const struct cover_pool_request *request)
+static void list_from(struct listing *listing, int item, double rest, int missing, double price)
 {
-    int counts[PROBLEM_SLOTS_MAX];
-    double least;
-    struct search search = {.open_bound = INFINITY,
-                            .nodes_max = POOL_NODES_MAX,
-                            .found = found_pool,
-                            .pool = request,
-                            .demand = cover->demand};
-    assert(request->capacity > 0);
-    cover_cheapest(cover, request->slot_prices, counts, &least);
-    search.ceiling = least + request->slack;
-    search.best = search.ceiling;
-    if (cover->item_count > 0 &&
-        (cover->spread || cover->demand > DEMAND_EPSILON || cover->instances_min > 0))
-        search_all(&search, cover, request->slot_prices);
-    bool has_cheapest = false;
-    for (int r = 0; r < search.pool_count; r++) {
-        has_cheapest |= memcmp(&request->ret_rows[(size_t)r * (size_t)cover->slot_count], counts,
-                               (size_t)cover->slot_count * sizeof *counts) == 0;
-        request->ret_excess[r] -= least;
+    const struct search *search = listing->search;
+    const struct cover_item *at = &search->items[item];
+    listing->nodes++;
+    if (rest <= DEMAND_EPSILON && missing <= 0) {
+        list_add(listing, price);
+        return;
     }
-    if (!has_cheapest) { /* the search was cut before it, or there is nothing to choose */
-        int at = search.pool_count < request->capacity ? search.pool_count++
-                                                       : request->capacity - 1;
-        memcpy(&request->ret_rows[(size_t)at * (size_t)cover->slot_count], counts,
-               (size_t)cover->slot_count * sizeof *counts);
-        request->ret_excess[at] = 0;
+    if (item == search->item_count || listing->cut)
+        return;
+    double next_ratio = item + 1 < search->item_count ? at[1].ratio : INFINITY;
+    double needed = fmax(ceil((rest - DEMAND_EPSILON) / at->rate), missing);
+    int most = (int)fmin(fmax(needed, 0), 1e9);
+    for (int k = most; k >= 0 && !listing->cut; k--) {
+        double left = rest - k * at->rate, spent = price + k * at->price;
+        double bound =
+            left > DEMAND_EPSILON ? spent + (left - DEMAND_EPSILON) * next_ratio : spent;
+        listing->cut |= listing->nodes > listing->list->nodes_max;
+        if (bound > listing->ceiling && k < most && missing <= 0)
+            break;
+        if (bound > listing->ceiling)
+            continue;
+        listing->counts[item] = k;
+        list_from(listing, item + 1, left, missing - k, spent);
     }
-    return search.pool_count;
+    listing->counts[item] = 0;
+}
+
+bool cover_enumerate(const struct cover *cover, const double *slot_prices, double ceiling,
+                     struct cover_list *list)
+{
+    struct search search = {0};
+    struct listing listing = {.search = &search,
+                              .cover = cover,
+                              .demand = cover->demand,
+                              .ceiling = ceiling,
+                              .instances_min = cover->instances_min,
+                              .list = list};
+    list->count = 0;
+    for (int m = 0; m < (cover->spread ? cover->item_count : 1); m++) {
+        double largest = cover->spread ? cover->items[m].rate : INFINITY;
+        load_items(&search, cover, slot_prices, largest);
+        if (cover->spread)
+            listing.demand = cover->demand + fmax(largest, cover->fixed_largest);
+        list_from(&listing, 0, listing.demand, cover->instances_min, 0);
+    }
+    return !listing.cut;
 }

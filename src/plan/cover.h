@@ -41,16 +41,18 @@ bool cover_possible(const struct cover *cover);
 double cover_cheapest(const struct cover *cover, const double *slot_prices, int *counts,
                       double *ret_price);
 
-/* Many covers whose price is within `slack` of the least: at most `capacity`, the cheapest
- * of those met. Minimal ones only: no instance can be left out. Rows of slot_count counts
- * go to ret_rows, their prices less the least one to ret_excess. Returns how many. */
-struct cover_pool_request {
-    const double *slot_prices;
-    double slack;
-    int capacity;
-    int *ret_rows;
-    double *ret_excess;
+/* Covers met by an enumeration. The memory is the caller's. */
+struct cover_list {
+    int capacity, nodes_max;
+    int count;
+    int *rows;     /* capacity rows of slot_count */
+    double *price; /* of each */
 };
-int cover_enumerate(const struct cover *cover, const struct cover_pool_request *request);
+
+/* Lists every cover whose price is at most `ceiling` and in which no instance can be left
+ * out. False when there are more than the list holds or its limit of nodes was hit; the
+ * list then holds some of them. */
+bool cover_enumerate(const struct cover *cover, const double *slot_prices, double ceiling,
+                     struct cover_list *list);
 
 #endif

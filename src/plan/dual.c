@@ -32,8 +32,8 @@ struct ascent {
     double price_limit;
     Clp_Simplex *master;
     VEC(struct plane) planes;
-    VEC(int *) rounds;    /* covers met in each round: services rows of slots */
-    double *point;        /* slot prices, then scarcity prices, where L is evaluated */
+    VEC(int *) rounds; /* covers met in each round: services rows of slots */
+    double *point;     /* slot prices, then scarcity prices, where L is evaluated */
     double *best_point;
     double best_bound;
     double *sums; /* groups rows of slots */
@@ -220,7 +220,8 @@ static int add_planes(struct ascent *ascent, const double *solution)
         }
         vec_add(&index, first_theta + g);
         vec_add(&value, 1);
-        vec_add(&ascent->planes, ((struct plane){.group = g, .round = (int)ascent->rounds.count - 1}));
+        vec_add(&ascent->planes,
+                ((struct plane){.group = g, .round = (int)ascent->rounds.count - 1}));
         lower[added] = -1e30;
         starts[++added] = (int)index.count;
     }
@@ -246,8 +247,7 @@ static void keep_if_better(struct ascent *ascent, double bound)
 static void step_towards(struct ascent *ascent, const double *solution, double step)
 {
     for (int c = 0; c < ascent->slots + ascent->kinds; c++)
-        ascent->point[c] =
-            fmax(0, step * solution[c] + (1 - step) * ascent->best_point[c]);
+        ascent->point[c] = fmax(0, step * solution[c] + (1 - step) * ascent->best_point[c]);
 }
 
 /* Rounds of cutting planes until the bound meets the master's value. */

@@ -18,20 +18,20 @@
 #include "plan/cover.h"
 
 struct dual_options {
-    bool feasibility;  /* GPUs cost nothing; bound > 0 then proves that stock is too small */
-    double gap;        /* stop when the bound is within this of the best possible */
+    bool feasibility; /* GPUs cost nothing; bound > 0 then proves that stock is too small */
+    double gap;       /* stop when the bound is within this of the best possible */
     int rounds_max;
     bool (*stop)(void *context); /* asked once a round; NULL: never */
     void *context;
 };
 
 struct dual {
-    double bound;       /* proved, without problem->base_cost */
-    double upper;       /* value of the planes: no prices give more than this */
-    double *slot_price; /* at the bound */
-    double *stock_price; /* per kind */
+    double bound;           /* proved, without problem->base_cost */
+    double upper;           /* value of the planes: no prices give more than this */
+    double *slot_price;     /* at the bound */
+    double *stock_price;    /* per kind */
     double *pattern_weight; /* the fractional plan: GPUs of each pattern */
-    int *start;         /* a cover of each service to round from: rows of slot_count */
+    int *start;             /* a cover of each service to round from: rows of slot_count */
     int rounds;
 };
 

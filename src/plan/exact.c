@@ -18,8 +18,7 @@
 
 enum {
     ROUNDS_MAX = 200,
-    POOL_CAPACITY = 48,
-    BALANCE_STEPS = 1 << 19,
+    BALANCE_TRIES = 6,
     COMPACT_COLUMNS_MAX = 4000,
     COMPACT_NODES_SMALL = 20000, /* up to COMPACT_COLUMNS_SMALL columns */
     COMPACT_COLUMNS_SMALL = 120,
@@ -35,9 +34,9 @@ struct exact {
     struct cover_pool pool;
     struct aggregate best, trial;
     bool has_best;
-    double best_cost;    /* of patterns, without base_cost */
-    double bound;        /* proved, without base_cost */
-    double quantum;      /* costs are whole multiples of it; 0: unknown */
+    double best_cost; /* of patterns, without base_cost */
+    double bound;     /* proved, without base_cost */
+    double quantum;   /* costs are whole multiples of it; 0: unknown */
     const char *how;
     int64_t deadline_ns; /* INT64_MAX: none */
     bool out_of_time;
@@ -149,12 +148,12 @@ static bool try_cost(struct exact *exact, double cost_max, uint64_t stream)
     struct balance_options options = {
         .cost_max = cost_max + 1e-9 * fmax(1, cost_max),
         .seed = exact->settings->seed * 1000003 + stream,
-        .steps = BALANCE_STEPS,
+        .tries = BALANCE_TRIES,
         .stop = is_late,
         .context = exact,
     };
-    return balance_search(exact->problem, &exact->patterns, &exact->dual, &exact->pool, &options,
-                          &exact->trial) &&
+    return balance_search(exact->problem, &exact->patterns, &exact->dual, &exact->pool,
+                          &options, &exact->trial) &&
            offer(exact, &exact->trial);
 }
 
@@ -198,27 +197,28 @@ static void close_gap(struct exact *exact)
 {
     struct milp milp;
     struct milp_result result;
-    int columns = exact->problem->service_count * exact->problem->slot_count +
-                  exact->patterns.count;
+    int columns =
+        exact->problem->service_count * exact->problem->slot_count + exact->patterns.count;
     bool must = !exact->has_best;
     if (columns > COMPACT_COLUMNS_MAX && !must)
         return;
     compact_build(exact->problem, &exact->patterns,
                   &(struct compact_options){.cost_min = exact->bound * (1 - 1e-9)}, &milp);
     double tick = exact->quantum > 0 ? exact->quantum / 2 : exact->best_cost * 1e-9;
-    milp_solve(&milp,
-               &(struct milp_limits){
-                   .cutoff = exact->has_best ? exact->best_cost - tick : INFINITY,
-                   .seconds = fmax(seconds_left(exact), 0.001),
-                   .nodes = columns <= COMPACT_COLUMNS_SMALL ? COMPACT_NODES_SMALL
-                                                             : COMPACT_NODES_LARGE},
-               &result);
+    milp_solve(
+        &milp,
+        &(struct milp_limits){.cutoff = exact->has_best ? exact->best_cost - tick : INFINITY,
+                              .seconds = fmax(seconds_left(exact), 0.001),
+                              .nodes = columns <= COMPACT_COLUMNS_SMALL ? COMPACT_NODES_SMALL
+                                                                        : COMPACT_NODES_LARGE},
+        &result);
     milp_done(&milp);
     if (result.values) {
         compact_read(exact->problem, &exact->patterns, result.values, &exact->trial);
         offer(exact, &exact->trial);
     }
-    if ((result.status == MILP_OPTIMAL || result.status == MILP_INFEASIBLE) && exact->has_best) {
+    if ((result.status == MILP_OPTIMAL || result.status == MILP_INFEASIBLE) &&
+        exact->has_best) {
         double proved = result.status == MILP_OPTIMAL ? result.objective : exact->best_cost;
         exact->bound = fmax(exact->bound, fmin(proved, exact->best_cost));
         exact->how = "slot prices with integral covers, then branch and cut on the aggregate "
@@ -240,9 +240,10 @@ static bool is_short_of_stock(struct exact *exact)
     if (!limited)
         return false;
     struct dual dual = {0};
-    dual_solve(exact->problem, &exact->patterns, exact->covers,
-               &(struct dual_options){.feasibility = true, .gap = 1e-7, .rounds_max = ROUNDS_MAX},
-               &dual);
+    dual_solve(
+        exact->problem, &exact->patterns, exact->covers,
+        &(struct dual_options){.feasibility = true, .gap = 1e-7, .rounds_max = ROUNDS_MAX},
+        &dual);
     bool is_short = dual.bound > 1e-7;
     dual_done(&dual);
     return is_short;
@@ -268,18 +269,17 @@ static void prepare(struct exact *exact)
 static void raise_bound(struct exact *exact)
 {
     double scale = exact->quantum > 0 ? exact->quantum : 1;
-    dual_solve(exact->problem, &exact->patterns, exact->covers,
-               &(struct dual_options){.gap = 1e-5 * scale,
-                                      .rounds_max = ROUNDS_MAX,
-                                      .stop = is_late,
-                                      .context = exact},
-               &exact->dual);
+    dual_solve(
+        exact->problem, &exact->patterns, exact->covers,
+        &(struct dual_options){
+            .gap = 1e-5 * scale, .rounds_max = ROUNDS_MAX, .stop = is_late, .context = exact},
+        &exact->dual);
     exact->bound = fmax(0, exact->dual.bound);
     double dearest = 0;
     for (int s = 0; s < exact->problem->slot_count; s++)
         dearest = fmax(dearest, exact->dual.slot_price[s]);
-    cover_pool_init(&exact->pool, exact->problem, exact->covers, &exact->dual, dearest,
-                    POOL_CAPACITY);
+    cover_pool_init(&exact->pool, exact->problem, exact->covers, exact->dual.slot_price,
+                    dearest);
 }
 
 static int exact_solve(const struct problem *problem, const struct solver_settings *settings,
