@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plan_commands.h"
 #include "cli/plan_inputs.h"
 #include "cli/plan_text.h"
 #include "plan/run.h"
@@ -261,7 +262,7 @@ static const struct command command_verify = {
     .run = run_verify,
 };
 
-static const struct command *const plan_commands[] = {&command_verify, NULL};
+static const struct command *const plan_commands[] = {&cmd_plan_draw, &command_verify, NULL};
 
 const struct command cmd_plan = {
     .name = "plan",
