@@ -35,30 +35,12 @@ struct plan_options {
     long long threads;
     long long rounds;
     long long iterations;
+    struct paper_parameters paper;
     bool json;
 };
 
-#define INPUT_OPTIONS(type)                                                                    \
-    {.letter = 's',                                                                            \
-     .name = "services",                                                                       \
-     .kind = OPTION_KIND_TEXT,                                                                 \
-     .offset = offsetof(type, services),                                                       \
-     .value_name = "FILE",                                                                     \
-     .required = true,                                                                         \
-     .help = "services and fleet, YAML"},                                                      \
-        {.letter = 'm',                                                                        \
-         .name = "measurements",                                                               \
-         .kind = OPTION_KIND_TEXT,                                                             \
-         .offset = offsetof(type, measurements),                                               \
-         .value_name = "FILE",                                                                 \
-         .required = true,                                                                     \
-         .help = "measurements, CSV"},                                                         \
-        OPTION_TEXT(0, "fleet", type, fleet, "FLEET", NULL,                                    \
-                    "GPUs by board (a100-40gb:8,…) instead of the services file's fleet"),     \
-        OPTION_FLAG(0, "json", type, json, "print JSON")
-
 static const struct option_spec plan_specs[] = {
-    INPUT_OPTIONS(struct plan_options),
+    PLAN_INPUT_OPTIONS(struct plan_options),
     OPTION_CHOICE('a', "algorithm", struct plan_options, algorithm,
                   "exact|greedy|mcts|ga|whole|ones|mix|parvagpu|jormungandr", "exact",
                   "how to plan"),
@@ -81,7 +63,7 @@ static const struct option_spec plan_specs[] = {
                "iterations of the tree search"),
     OPTION_TEXT('o', "output", struct plan_options, output, "FILE", NULL,
                 "write the plan, JSON, to FILE"),
-};
+    PAPER_PARAMETER_OPTIONS(struct plan_options)};
 
 static struct plan_request make_request(const struct plan_options *given,
                                         const struct plan_inputs *inputs,
@@ -100,6 +82,7 @@ static struct plan_request make_request(const struct plan_options *given,
     request.settings.rounds = given->rounds;
     request.settings.iterations = given->iterations;
     request.settings.clock = clock_real();
+    request.settings.parameters = &given->paper;
     return request;
 }
 
@@ -168,7 +151,7 @@ struct verify_options {
     bool json;
 };
 
-static const struct option_spec verify_specs[] = {INPUT_OPTIONS(struct verify_options)};
+static const struct option_spec verify_specs[] = {PLAN_INPUT_OPTIONS(struct verify_options)};
 
 /* A plan made with --fleet is held against that fleet, unless another is given here. */
 static const char *stated_fleet(const struct plan *plan)
@@ -262,7 +245,9 @@ static const struct command command_verify = {
     .run = run_verify,
 };
 
-static const struct command *const plan_commands[] = {&cmd_plan_draw, &command_verify, NULL};
+static const struct command *const plan_commands[] = {&cmd_plan_classify, &cmd_plan_compare,
+                                                      &cmd_plan_draw,     &cmd_plan_simulate,
+                                                      &command_verify,    NULL};
 
 const struct command cmd_plan = {
     .name = "plan",

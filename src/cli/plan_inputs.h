@@ -7,6 +7,7 @@
 #define TRANCHE_CLI_PLAN_INPUTS_H
 
 #include "base/error.h"
+#include "base/option.h"
 #include "format/measurement.h"
 #include "format/service.h"
 
@@ -19,5 +20,25 @@ struct plan_inputs {
 int plan_inputs_read(struct plan_inputs *inputs, const char *services_path,
                      const char *measurements_path, const char *fleet_text, struct error *err);
 void plan_inputs_done(struct plan_inputs *inputs);
+
+/* The options of those inputs, for a struct with services, measurements, fleet and json. */
+#define PLAN_INPUT_OPTIONS(type)                                                               \
+    {.letter = 's',                                                                            \
+     .name = "services",                                                                       \
+     .kind = OPTION_KIND_TEXT,                                                                 \
+     .offset = offsetof(type, services),                                                       \
+     .value_name = "FILE",                                                                     \
+     .required = true,                                                                         \
+     .help = "services and fleet, YAML"},                                                      \
+        {.letter = 'm',                                                                        \
+         .name = "measurements",                                                               \
+         .kind = OPTION_KIND_TEXT,                                                             \
+         .offset = offsetof(type, measurements),                                               \
+         .value_name = "FILE",                                                                 \
+         .required = true,                                                                     \
+         .help = "measurements, CSV"},                                                         \
+        OPTION_TEXT(0, "fleet", type, fleet, "FLEET", NULL,                                    \
+                    "GPUs by board (a100-40gb:8,…) instead of the services file's fleet"),     \
+        OPTION_FLAG(0, "json", type, json, "print JSON")
 
 #endif

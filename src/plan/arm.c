@@ -11,8 +11,9 @@
 #include <string.h>
 
 const struct paper_parameters paper_parameters_default = {
-#define PAPER_PARAMETER_DEFAULT(field, option, value, low, high, help) .field = (value),
-    PAPER_PARAMETERS(PAPER_PARAMETER_DEFAULT)
+#define PAPER_PARAMETER_DEFAULT(context, field, option, value, low, high, help)                \
+    .field = (value),
+    PAPER_PARAMETERS_FOR(PAPER_PARAMETER_DEFAULT, )
 #undef PAPER_PARAMETER_DEFAULT
 };
 
