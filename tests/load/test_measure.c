@@ -18,7 +18,7 @@
 #define READY "echo '{\"event\":\"ready\",\"framework\":\"sh\",\"waits\":true}'; read go; "
 /* Steps of 1 ms each, back to back on a made-up clock from now on, 4 samples each. */
 #define STEPS                                                                                  \
-    "t=$(awk '{printf \"%.0f\", ($1 + 0.001) * 1e9}' /proc/uptime); i=0; trap 'stop=1' TERM; "   \
+    "t=$(awk '{printf \"%.0f\", ($1 + 0.001) * 1e9}' /proc/uptime); i=0; trap 'stop=1' TERM; " \
     "while [ -z \"$stop\" ]; do "                                                              \
     "echo \"{\\\"event\\\":\\\"step\\\",\\\"i\\\":$i,\\\"t_ns\\\":$t,"                         \
     "\\\"dur_ns\\\":1000000,\\\"items\\\":4}\"; "                                              \
