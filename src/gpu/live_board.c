@@ -210,9 +210,11 @@ static void fill_board(struct live_board *live, int count)
                 board->memory_units = start + profile->placement_size;
         if (profile->compute_slices > board->compute_slices)
             board->compute_slices = profile->compute_slices;
-        if (profile->max_instances > board->max_instances)
-            board->max_instances = profile->max_instances;
     }
+    /* No driver tells how many instances a board holds at most; placements settle it. */
+    if (!live->table)
+        board->max_instances =
+            board->memory_units < MIG_INSTANCES_MAX ? board->memory_units : MIG_INSTANCES_MAX;
     for (int i = 0; i < count; i++)
         if (live->profiles[i].placement_size == board->memory_units)
             whole = &live->profiles[i];
