@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "engine/model_catalog.h"
+#include "load/result_row.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -119,6 +120,48 @@ int bench_model(const char *text, const char **ret_model, char **ret_name, struc
         return error_set(err, E_USAGE, "\"%s\": expected MODEL or NAME=MODEL", text);
     *ret_model = model;
     *ret_name = STEAL(name);
+    return 0;
+}
+
+void bench_reference_done(struct bench_reference *reference)
+{
+    free(reference->key);
+    *reference = (struct bench_reference){0};
+}
+
+static int find_reference(const struct measure_settings *settings,
+                          const struct measure_cell *cell, struct bench_reference *reference,
+                          struct error *err)
+{
+    CLEANUP(free_ptr)
+    char *key = xasprintf("%s\n%d\n%d\n%s", cell->model, cell->batch, (int)cell->task,
+                          cell->shapes ? cell->shapes : "");
+    if (reference->key && strcmp(reference->key, key) == 0)
+        return 0;
+    bench_reference_done(reference);
+    int failure = measure_reference(cell, settings, &reference->ready, &reference->found, err);
+    if (!failure)
+        reference->key = STEAL(key);
+    return failure;
+}
+
+int bench_measure(const struct bench_how *how, const struct measure_settings *settings,
+                  const struct measure_cell *cell, struct bench_reference *reference,
+                  struct measurement_set *set, struct verdict *ret_verdict, struct error *err)
+{
+    CLEANUP(measure_result_done) struct measure_result result = {.how = STR_EMPTY};
+    struct measure_settings with_reference = *settings;
+    int failure = 0;
+    if (!how->no_output_check)
+        failure = find_reference(settings, cell, reference, err);
+    if (!failure) {
+        with_reference.reference = reference->found ? &reference->ready : NULL;
+        failure = measure_repeated(cell, &with_reference, (int)how->repetitions, &result, err);
+    }
+    if (failure)
+        return failure;
+    result_row_add(set, cell, settings, &result);
+    *ret_verdict = result.verdict;
     return 0;
 }
 

@@ -25,7 +25,8 @@ struct bench_how {
     double period_ms;
     double memory_limit_mib;
     double duration_s, longest_s, warmup_s;
-    long long min_steps, threads, seed;
+    long long min_steps, threads, seed, repetitions;
+    bool no_output_check;
     double ready_timeout_s, silence_timeout_s;
 };
 
@@ -54,6 +55,10 @@ struct bench_how {
                       "seconds to run before measuring"),                                      \
         OPTION_INT(0, "min-steps", struct bench_how, min_steps, "N", steps, 1, 1e9,            \
                    "batches to measure at least"),                                             \
+        OPTION_INT('r', "repetitions", struct bench_how, repetitions, "N", "1", 1, 1000,       \
+                   "times to measure, with new processes each time"),                          \
+        OPTION_FLAG(0, "no-output-check", struct bench_how, no_output_check,                   \
+                    "do not compare outputs with those of a run outside any slice"),           \
         OPTION_INT(0, "threads", struct bench_how, threads, "N", "0", 0, 1024,                 \
                    "threads of a process (0: the slice's cores, rounded up)"),                 \
         OPTION_INT(0, "seed", struct bench_how, seed, "N", "1", 0, 9e15,                       \
@@ -75,6 +80,19 @@ int bench_settings(const struct bench_how *how, struct measure_settings *ret_set
  * folder and .onnx, of a built-in model its text. *ret_name is owned by the caller. E_IO
  * when the file is not there. */
 int bench_model(const char *text, const char **ret_model, char **ret_name, struct error *err);
+
+/* Measures a cell as often as asked for and adds its row to the set. The reference of its
+ * outputs is kept for the next cell when model, batch and shapes are the same:
+ * *reference is zeroed at first. *ret_verdict is that of an ok result, else VALID. */
+struct bench_reference {
+    char *key;
+    struct ready_event ready;
+    bool found;
+};
+int bench_measure(const struct bench_how *how, const struct measure_settings *settings,
+                  const struct measure_cell *cell, struct bench_reference *reference,
+                  struct measurement_set *set, struct verdict *ret_verdict, struct error *err);
+void bench_reference_done(struct bench_reference *reference);
 
 /* Reads the file of --append into the set when it is there. */
 int bench_read_existing(const char *path, bool append, struct measurement_set *set,

@@ -16,6 +16,7 @@ struct one_options {
     long long batch, procs;
     const char *output;
     bool append;
+    bool allow_invalid;
 };
 
 static const struct option_spec options[] = {
@@ -36,17 +37,29 @@ static const struct option_spec options[] = {
     OPTION_FLAG('a', "append", struct one_options, append,
                 "keep the rows that FILE has; one of the same model, board, slice, batch, "
                 "procs and task is replaced"),
+    OPTION_FLAG(0, "allow-invalid", struct one_options, allow_invalid,
+                "end with exit status 0 also when the measurement is INVALID"),
     BENCH_HOW_OPTIONS("3", "30", "20"),
 };
+
+static int refuse_invalid(struct verdict verdict, struct error *err)
+{
+    CLEANUP(str_done) struct str reasons = STR_EMPTY;
+    if (verdict_is_valid(verdict))
+        return 0;
+    verdict_explain(verdict, &reasons);
+    return error_set(err, E_NO, "INVALID measurement\n%s", reasons.bytes);
+}
 
 static int run(const void *raw, struct arguments arguments, struct error *err)
 {
     const struct one_options *given = raw;
     CLEANUP(measurement_set_done) struct measurement_set set = {0};
-    CLEANUP(measure_result_done) struct measure_result result = {.how = STR_EMPTY};
+    CLEANUP(bench_reference_done) struct bench_reference reference = {0};
     CLEANUP(str_done) struct str text = STR_EMPTY;
     CLEANUP(free_ptr) char *name = NULL;
     struct measure_settings settings;
+    struct verdict verdict = {0};
     struct measure_cell cell = {.task = *given->task == 't' ? TASK_TRAINING : TASK_INFERENCE,
                                 .batch = (int)given->batch,
                                 .procs = (int)given->procs,
@@ -62,12 +75,14 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
     if (failure)
         return failure;
     cell.name = name;
-    failure = measure_closed(&cell, &settings, &result, err);
+    failure = bench_measure(&given->how, &settings, &cell, &reference, &set, &verdict, err);
     if (failure)
         return failure;
-    result_row_add(&set, &cell, &settings, &result);
     measurement_set_format(&set, &text);
-    return output_write(given->output, &text, err);
+    failure = output_write(given->output, &text, err);
+    if (failure || given->allow_invalid)
+        return failure;
+    return refuse_invalid(verdict, err);
 }
 
 const struct command cmd_bench_one = {
@@ -79,7 +94,11 @@ const struct command cmd_bench_one = {
         "peak memory, and the CPU time that the slice really got.\n\n"
         "A model that runs out of memory, that cannot do this batch, or that crashes gives "
         "a row that says so in `status` and `reason`. A model that cannot be loaded at all "
-        "ends with exit status 4.",
+        "ends with exit status 4.\n\n"
+        "Exit status 1 when the measurement is INVALID: too few batches, still moving, less "
+        "CPU time than the slice's quota, or outputs that differ from those of a run "
+        "outside any slice. The row is written all the same and says so in `verdict` and "
+        "`verdict_reasons`.",
     .examples = "tranche bench one --model build/models/ppocr_cls.onnx --slice 3g --batch 4\n"
                 "tranche bench one -m resnet:depth=50 -S 7g -o m.csv --append\n"
                 "tranche bench one -m cnn --task training -S 2g --batch 16",

@@ -26,6 +26,7 @@ struct sweep_options {
     const char *task;
     const char *output;
     bool append;
+    bool strict;
 };
 
 static const struct option_spec options[] = {
@@ -45,7 +46,9 @@ static const struct option_spec options[] = {
                 "write the measurements to FILE instead of standard output"),
     OPTION_FLAG('a', "append", struct sweep_options, append,
                 "keep the rows that FILE has; those measured again are replaced"),
-    BENCH_HOW_OPTIONS("1.2", "3", "10"),
+    OPTION_FLAG(0, "strict", struct sweep_options, strict,
+                "end with exit status 1 when any measurement is INVALID"),
+    BENCH_HOW_OPTIONS("1.2", "3", "4"),
 };
 
 struct sweep_model {
@@ -64,7 +67,9 @@ struct sweep {
     VEC(int) procs;
     struct measurement_set set;
     struct progress progress;
-    size_t done, total;
+    struct bench_reference reference;
+    struct str invalid; /* cells and reasons, one a line */
+    size_t done, total, invalid_count;
 };
 
 static void sweep_done(struct sweep *sweep)
@@ -76,6 +81,8 @@ static void sweep_done(struct sweep *sweep)
     vec_done(&sweep->batches);
     vec_done(&sweep->procs);
     measurement_set_done(&sweep->set);
+    bench_reference_done(&sweep->reference);
+    str_done(&sweep->invalid);
 }
 
 static int read_models(struct sweep *sweep, struct error *err)
@@ -189,17 +196,29 @@ static int read_all(struct sweep *sweep, struct error *err)
     return bench_read_existing(given->output, given->append, &sweep->set, err);
 }
 
+static void note_invalid(struct sweep *sweep, const struct measure_cell *cell,
+                         struct verdict verdict)
+{
+    if (verdict_is_valid(verdict))
+        return;
+    sweep->invalid_count++;
+    str_addf(&sweep->invalid, "\n  %s on %s, batch %d, procs %d: ", cell->name,
+             cell->board->profiles[cell->profile].name, cell->batch, cell->procs);
+    verdict_words(verdict, ", ", &sweep->invalid);
+}
+
 static int measure_cell(struct sweep *sweep, const struct measure_cell *cell, struct error *err)
 {
-    CLEANUP(measure_result_done) struct measure_result result = {.how = STR_EMPTY};
+    struct verdict verdict = {0};
     progress_show(&sweep->progress, "%zu/%zu: %s on %s, batch %d, %d process%s",
                   sweep->done + 1, sweep->total, cell->name,
                   cell->board->profiles[cell->profile].name, cell->batch, cell->procs,
                   cell->procs == 1 ? "" : "es");
-    int failure = measure_closed(cell, &sweep->settings, &result, err);
+    int failure = bench_measure(&sweep->given->how, &sweep->settings, cell, &sweep->reference,
+                                &sweep->set, &verdict, err);
     if (failure)
         return failure;
-    result_row_add(&sweep->set, cell, &sweep->settings, &result);
+    note_invalid(sweep, cell, verdict);
     sweep->done++;
     return 0;
 }
@@ -228,9 +247,22 @@ static int measure_all(struct sweep *sweep, struct error *err)
     return failure;
 }
 
+/* Rows carry their verdicts; people are told which to look at. */
+static int report_invalid(const struct sweep *sweep, struct error *err)
+{
+    if (sweep->invalid_count == 0)
+        return 0;
+    if (sweep->given->strict)
+        return error_set(err, E_NO, "%zu of %zu measurements are INVALID:%s",
+                         sweep->invalid_count, sweep->total, sweep->invalid.bytes);
+    fprintf(stderr, "%zu of %zu measurements are INVALID:%s\n", sweep->invalid_count,
+            sweep->total, sweep->invalid.bytes);
+    return 0;
+}
+
 static int run(const void *raw, struct arguments arguments, struct error *err)
 {
-    CLEANUP(sweep_done) struct sweep sweep = {.given = raw};
+    CLEANUP(sweep_done) struct sweep sweep = {.given = raw, .invalid = STR_EMPTY};
     CLEANUP(str_done) struct str text = STR_EMPTY;
     (void)arguments;
     int failure = read_all(&sweep, err);
@@ -242,7 +274,9 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
     /* Ctrl-C keeps what was measured. */
     measurement_set_format(&sweep.set, &text);
     int written = output_write(sweep.given->output, &text, err);
-    return written ? written : failure;
+    if (written || failure)
+        return written ? written : failure;
+    return report_invalid(&sweep, err);
 }
 
 const struct command cmd_bench_sweep = {
@@ -252,7 +286,8 @@ const struct command cmd_bench_sweep = {
         "Measures each model on each slice at each batch size and process count, one after "
         "the other, and writes the rows that `tranche plan` reads. Cells that run out of "
         "memory or cannot be done are rows that say so; a model that cannot be loaded at "
-        "all ends the sweep with exit status 4. Ctrl-C writes what was measured.",
+        "all ends the sweep with exit status 4. Ctrl-C writes what was measured. INVALID "
+        "measurements are rows too, with the reasons in `verdict_reasons`.",
     .examples =
         "tranche bench sweep -m build/models/ppocr_cls.onnx -m build/models/ppocr_det.onnx "
         "-S 1g,2g,3g,4g,7g -b 1,4 -o m.csv\n"

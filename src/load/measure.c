@@ -12,19 +12,14 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "load/child.h"
+#include "load/workload_command.h"
 
-enum { STEPS_MAX = 4000000, LISTEN_NS = 10000000, WORDS_MAX = 32, FIRST_LOSSES = 4 };
+enum { STEPS_MAX = 4000000, LISTEN_NS = 10000000, FIRST_LOSSES = 4 };
 #define FINISH_TIMEOUT_NS ((int64_t)20 * 1000000000)
 #define MIB               ((uint64_t)1 << 20)
 
 static const char *const device_names[MEASURE_DEVICE_COUNT] = {
     [DEVICE_CPU_SLICE] = "cpu-slice",
-    [DEVICE_CUDA] = "cuda",
-    [DEVICE_TENSORRT] = "tensorrt",
-};
-
-static const char *const providers[MEASURE_DEVICE_COUNT] = {
-    [DEVICE_CPU_SLICE] = "cpu",
     [DEVICE_CUDA] = "cuda",
     [DEVICE_TENSORRT] = "tensorrt",
 };
@@ -77,51 +72,15 @@ static void take_steps(void *context, int child, const struct steps_event *steps
     }
 }
 
-static int threads_of(const struct run *run)
-{
-    double quota = run->result->cpu_quota_cores;
-    if (run->settings->threads > 0)
-        return run->settings->threads;
-    return quota > 1 ? (int)ceil(quota) : 1; /* more would only be throttled sooner */
-}
-
 /* Starts the processes of the cell: this program again, or the user's own command. */
 static int start_children(struct run *run, struct error *err)
 {
-    const struct measure_cell *cell = run->cell;
-    const struct measure_settings *settings = run->settings;
-    char batch[16], threads[16], seed[24], threads_entry[64], blas_entry[64];
-    const char *words[WORDS_MAX] = {"/proc/self/exe", "worker",
-                                    "--model",        cell->model,
-                                    "--task",         task_name(cell->task),
-                                    "--batch",        batch,
-                                    "--threads",      threads,
-                                    "--seed",         seed,
-                                    "--provider",     providers[settings->device]};
-    size_t count = 14;
-    const char *environment[] = {threads_entry, blas_entry, "OMP_WAIT_POLICY=passive", NULL,
-                                 NULL};
-    snprintf(batch, sizeof batch, "%d", cell->batch);
-    snprintf(threads, sizeof threads, "%d", threads_of(run));
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)settings->seed);
-    snprintf(threads_entry, sizeof threads_entry, "OMP_NUM_THREADS=%s", threads);
-    snprintf(blas_entry, sizeof blas_entry, "OPENBLAS_NUM_THREADS=%s", threads);
-    if (settings->ort_library) {
-        words[count++] = "--ort-library";
-        words[count++] = settings->ort_library;
-    }
-    if (cell->shapes) {
-        words[count++] = "--shape";
-        words[count++] = cell->shapes;
-    }
-    struct slice_command command = {.words = settings->command ? settings->command : words,
-                                    .environment = environment};
-    for (int i = 0; i < cell->procs; i++) {
-        int failure = children_start(&run->children, &command, err);
-        if (failure)
-            return failure;
-    }
-    return 0;
+    CLEANUP(free_ptr) struct workload_command *command = xcalloc(1, sizeof *command);
+    workload_command_fill(command, run->cell, run->settings, run->result->cpu_quota_cores);
+    int failure = 0;
+    for (int i = 0; i < run->cell->procs && !failure; i++)
+        failure = children_start(&run->children, &command->command, err);
+    return failure;
 }
 
 static int open_slice(struct run *run, struct slice **ret_slice, struct error *err)
@@ -249,6 +208,36 @@ static double throughput(const struct run *run)
     return total;
 }
 
+/* Steady state over the time in which every process was within its counted steps. */
+static void check_steady(struct run *run)
+{
+    struct measure_result *result = run->result;
+    int64_t first_ns[CHILDREN_MAX], last_ns[CHILDREN_MAX];
+    int64_t start_ns = 0, end_ns = INT64_MAX;
+    CLEANUP(free_ptr)
+    struct steady_work *work = xcalloc(result->steps.count, sizeof *work);
+    for (int c = 0; c < run->children.count; c++) {
+        first_ns[c] = INT64_MAX;
+        last_ns[c] = 0;
+    }
+    for (size_t i = 0; i < result->steps.count; i++) {
+        const struct measured_step *step = &result->steps.data[i];
+        work[i] = (struct steady_work){step->start_ns, step->start_ns + step->duration_ns};
+        if (work[i].start_ns < first_ns[step->child])
+            first_ns[step->child] = work[i].start_ns;
+        if (work[i].end_ns > last_ns[step->child])
+            last_ns[step->child] = work[i].end_ns;
+    }
+    for (int c = 0; c < run->children.count; c++) {
+        start_ns = first_ns[c] > start_ns ? first_ns[c] : start_ns;
+        end_ns = last_ns[c] < end_ns ? last_ns[c] : end_ns;
+    }
+    result->steady.steady = true;
+    if (end_ns > start_ns)
+        result->steady =
+            steady_check(work, result->steps.count, start_ns, end_ns, steady_rule_standard);
+}
+
 static void sum_up(struct run *run)
 {
     struct measure_result *result = run->result;
@@ -301,7 +290,11 @@ static int run_all(struct run *run, struct error *err)
         run->result->status = STATUS_ERROR;
         snprintf(run->result->reason, sizeof run->result->reason,
                  "ended before anything was measured");
+        return 0;
     }
+    check_steady(run);
+    run->result->verdict = measure_judge(run->cell, run->settings, run->result);
+    vec_add(&run->result->repetitions_rps, run->result->throughput_rps);
     return 0;
 }
 
@@ -339,6 +332,7 @@ void measure_result_done(struct measure_result *result)
 {
     hist_free(result->latency);
     vec_done(&result->steps);
+    vec_done(&result->repetitions_rps);
     str_done(&result->how);
     result->latency = NULL;
 }

@@ -17,6 +17,8 @@
 #include "base/hist.h"
 #include "base/vec.h"
 #include "format/measurement.h"
+#include "load/steady.h"
+#include "load/verdict.h"
 #include "load/workload_protocol.h"
 #include "mig/board.h"
 #include "slice/slice.h"
@@ -49,6 +51,9 @@ struct measure_settings {
     int warmup_steps, min_steps; /* of each process; of all together */
     int64_t ready_timeout_ns, silence_timeout_ns;
     uint64_t seed;
+    /* Outputs of the same model, batch and inputs outside any slice (measure_reference());
+     * NULL: outputs are not checked. */
+    const struct ready_event *reference;
     const volatile sig_atomic_t *stop; /* Ctrl-C; NULL: none */
 };
 
@@ -72,6 +77,9 @@ struct measure_result {
     struct str how;            /* slice_describe() */
     enum slice_method method;
     double first_losses[4]; /* training; NAN: none */
+    struct steady_state steady;
+    struct verdict verdict;      /* of an ok result */
+    VEC(double) repetitions_rps; /* throughput of each repetition */
 };
 
 /* Fills *ret_result (measure_result_done() it in any case). 0 whenever there is something
@@ -81,6 +89,23 @@ struct measure_result {
 int measure_closed(const struct measure_cell *cell, const struct measure_settings *settings,
                    struct measure_result *ret_result, struct error *err);
 void measure_result_done(struct measure_result *result);
+
+/* The same several times, each with processes of its own. Throughput is the mean,
+ * histograms are merged, the verdict has every reason of any; steps are those of the
+ * last. The first that is not ok ends it. */
+int measure_repeated(const struct measure_cell *cell, const struct measure_settings *settings,
+                     int repetitions, struct measure_result *ret_result, struct error *err);
+
+/* What the cell's model puts out for its batch and made-up inputs on the CPU, outside any
+ * slice. Only of inference by the built-in workload: else, and when it fails there (no
+ * memory, no such batch), *ret_found is false. */
+int measure_reference(const struct measure_cell *cell, const struct measure_settings *settings,
+                      struct ready_event *ret_ready, bool *ret_found, struct error *err);
+
+/* The verdict of an ok result (judge.c has the rules); measure_closed() sets it. */
+struct verdict measure_judge(const struct measure_cell *cell,
+                             const struct measure_settings *settings,
+                             const struct measure_result *result);
 
 /* CPU quota in cores of a profile: its share of the board's compute slices (a board
  * without MIG: all) of cpu_full_slice. */

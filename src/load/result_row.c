@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 /* Our columns after the contract's, in order. */
 enum row_column {
     COLUMN_SAMPLES,
@@ -19,6 +21,11 @@ enum row_column {
     COLUMN_HOW,
     COLUMN_RUNTIME,
     COLUMN_SEED,
+    COLUMN_VERDICT,
+    COLUMN_REASONS,
+    COLUMN_REPETITIONS,
+    COLUMN_LOW,
+    COLUMN_HIGH,
     ROW_COLUMN_COUNT
 };
 
@@ -32,6 +39,11 @@ static const char *const column_names[ROW_COLUMN_COUNT] = {
     [COLUMN_HOW] = "how",
     [COLUMN_RUNTIME] = "runtime",
     [COLUMN_SEED] = "seed",
+    [COLUMN_VERDICT] = "verdict",
+    [COLUMN_REASONS] = "verdict_reasons",
+    [COLUMN_REPETITIONS] = "repetitions",
+    [COLUMN_LOW] = "throughput_rps_low",
+    [COLUMN_HIGH] = "throughput_rps_high",
 };
 
 static const double percentiles[LATENCY_COLUMN_COUNT] = {
@@ -128,6 +140,23 @@ static void fill_columns(struct measurement_set *set, const struct measure_setti
     texts[COLUMN_SEED] = arena_printf(&set->arena, "%llu", (unsigned long long)settings->seed);
 }
 
+/* The verdict, and the 95 % interval of the mean throughput over repetitions. */
+static void fill_verdict(struct measurement_set *set, const struct measure_result *result,
+                         const char **texts)
+{
+    CLEANUP(str_done) struct str reasons = STR_EMPTY;
+    bool ok = result->status == STATUS_OK;
+    size_t count = result->repetitions_rps.count;
+    struct stats_interval interval =
+        stats_mean_interval(result->repetitions_rps.data, count, 0.95);
+    verdict_words(result->verdict, ";", &reasons);
+    texts[COLUMN_VERDICT] = !ok ? "" : verdict_is_valid(result->verdict) ? "VALID" : "INVALID";
+    texts[COLUMN_REASONS] = ok ? arena_strdup(&set->arena, reasons.bytes) : "";
+    texts[COLUMN_REPETITIONS] = ok ? arena_printf(&set->arena, "%zu", count) : "";
+    texts[COLUMN_LOW] = ok && count > 1 ? number_text(set, interval.low) : "";
+    texts[COLUMN_HIGH] = ok && count > 1 ? number_text(set, interval.high) : "";
+}
+
 void result_row_add(struct measurement_set *set, const struct measure_cell *cell,
                     const struct measure_settings *settings,
                     const struct measure_result *result)
@@ -145,6 +174,7 @@ void result_row_add(struct measurement_set *set, const struct measure_cell *cell
     size_t positions[ROW_COLUMN_COUNT];
     fill_figures(&row, result);
     fill_columns(set, settings, result, texts);
+    fill_verdict(set, result, texts);
     for (int i = 0; i < ROW_COLUMN_COUNT; i++)
         positions[i] = find_column(set, column_names[i]);
     const char **extra = arena_alloc(&set->arena, set->extra_columns.count, sizeof *extra);

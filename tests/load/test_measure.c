@@ -127,6 +127,82 @@ static void ctrl_c_interrupts(void **state)
     measure_result_done(&result);
 }
 
+static void wrong_outputs_are_seen(void **state)
+{
+    (void)state;
+    static const char script[] =
+        "echo '{\"event\":\"ready\",\"waits\":true,\"outputs\":[{\"sum\":1.00005,"
+        "\"absolute_sum\":2,\"count\":3}]}'; read go; " STEPS DONE;
+    static const struct {
+        struct output_summary want;
+        int count;
+        bool wrong;
+    } cases[] = {
+        {{1, 2, 3}, 1, false},    {{1.001, 2, 3}, 1, true}, {{1, 2.001, 3}, 1, true},
+        {{1, 2, 4}, 1, true},     {{1, 2, 3}, 2, true},     {{1, 2, 3}, 0, true},
+        {{NAN, NAN, 3}, 1, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct measure_result result;
+        struct error err;
+        struct ready_event reference = {.output_count = cases[i].count,
+                                        .outputs = {cases[i].want}};
+        use(script, 1);
+        settings.ready_timeout_ns = settings.silence_timeout_ns = 20000000000;
+        settings.reference = &reference;
+        if (measure_closed(&cell, &settings, &result, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(result.status, STATUS_OK);
+        assert_int_equal(result.verdict.reasons >> REASON_WRONG_OUTPUT & 1, cases[i].wrong);
+        measure_result_done(&result);
+    }
+}
+
+static void verdicts_of_the_slice(void **state)
+{
+    (void)state;
+    struct measure_result result = {.latency = hist_new(),
+                                    .steady = {.steady = true},
+                                    .cpu_quota_cores = 0.5,
+                                    .cpu_cores = 0.46};
+    hist_record_many(result.latency, 1000, 5);
+    use("", 1);
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons, 0);
+    result.cpu_cores = 0.44;
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons, 1u << REASON_CPU_SHORT);
+    result.cpu_quota_cores = 2; /* one process need not fill two cores */
+    result.cpu_cores = 1;
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons, 0);
+    cell.procs = 2;
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons, 1u << REASON_CPU_SHORT);
+    cell.procs = 1;
+    settings.min_steps = 6;
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons, 1u << REASON_TOO_FEW);
+    settings.min_steps = 1;
+    settings.uuid = "MIG-1";
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons,
+                     1u << REASON_WRONG_DEVICE);
+    result.steady.steady = false;
+    snprintf(result.ready.visible, sizeof result.ready.visible, "MIG-1");
+    assert_int_equal(measure_judge(&cell, &settings, &result).reasons, 1u << REASON_UNSTEADY);
+    measure_result_done(&result);
+}
+
+static void repetitions_are_merged(void **state)
+{
+    (void)state;
+    struct measure_result result;
+    struct error err;
+    use(READY STEPS DONE, 1);
+    settings.ready_timeout_ns = settings.silence_timeout_ns = 20000000000;
+    if (measure_repeated(&cell, &settings, 3, &result, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(result.repetitions_rps.count, 3);
+    assert_true(hist_count(result.latency) >= 15);
+    assert_float_equal(result.throughput_rps, 4000, 1);
+    measure_result_done(&result);
+}
+
 static void quotas(void **state)
 {
     (void)state;
@@ -147,6 +223,9 @@ int main(void)
         cmocka_unit_test(steps_become_figures),
         cmocka_unit_test(each_failure_has_its_status),
         cmocka_unit_test(ctrl_c_interrupts),
+        cmocka_unit_test(wrong_outputs_are_seen),
+        cmocka_unit_test(verdicts_of_the_slice),
+        cmocka_unit_test(repetitions_are_merged),
         cmocka_unit_test(quotas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
