@@ -25,10 +25,11 @@ static void add_device(struct mig_config_file *file, struct mig_config_entry *en
     device->count = 1;
 }
 
+/* Numbers by value, 1g.5gb before 1g.10gb, as mig-parted's export sorts. */
 static int compare_devices(const void *a, const void *b)
 {
     const struct mig_config_device *x = a, *y = b;
-    return strcmp(x->name, y->name);
+    return strverscmp(x->name, y->name);
 }
 
 static void fill_entry(struct mig_config_file *file, const struct gpu *gpu,
