@@ -19,8 +19,8 @@ static nvmlComputeInstance_t ci_handle(const struct sim_call *call, unsigned id)
 
 static int ci_by_id(const struct mig_profile *profile, unsigned id)
 {
-    for (int i = 0; i < profile->ci_profile_count; i++)
-        if (profile->ci_profiles[i].profile_id == (int)id)
+    for (int i = 0; i < sim_ci_profile_count(profile); i++)
+        if (sim_ci_profile_at(profile, i)->profile_id == (int)id)
             return i;
     return -1;
 }
@@ -46,12 +46,12 @@ static nvmlComputeInstanceProfileInfo_t ci_info_v1(const struct sim_call *call, 
 {
     const struct mig_board *board = sim_gpu_board(call->gpu);
     const struct mig_profile *profile = sim_gi_profile(call->gpu, call->gi);
-    const struct mig_ci_profile *ci = &profile->ci_profiles[index];
+    const struct mig_ci_profile *ci = sim_ci_profile_at(profile, index);
     return (nvmlComputeInstanceProfileInfo_t){
         .id = (unsigned)ci->profile_id,
         .sliceCount = (unsigned)ci->compute_slices,
         .instanceCount = (unsigned)ci->max_in_gi,
-        .multiprocessorCount = sim_ci_sm(board, profile, ci->compute_slices),
+        .multiprocessorCount = sim_ci_sm(board, profile, ci),
         .sharedCopyEngineCount = sim_profile_copy_engines(profile),
         .sharedDecoderCount = sim_profile_engines(profile, MIG_DECODER),
         .sharedEncoderCount = sim_profile_engines(profile, MIG_ENCODER),
@@ -154,7 +154,7 @@ static nvmlReturn_t ci_placements(const struct sim_call *call, unsigned id,
     if (status != NVML_SUCCESS)
         return status;
     const struct mig_profile *profile = sim_gi_profile(call->gpu, call->gi);
-    unsigned width = (unsigned)profile->ci_profiles[index].compute_slices;
+    unsigned width = (unsigned)sim_ci_profile_at(profile, index)->compute_slices;
     unsigned found = (unsigned)profile->compute_slices - width + 1;
     for (unsigned start = 0; placements && start < found; start++)
         placements[start] = (nvmlComputeInstancePlacement_t){start, width};
@@ -180,7 +180,8 @@ static nvmlReturn_t create_ci(struct sim_call *call, unsigned profile_id,
     if (status != NVML_SUCCESS)
         return status;
     if (placement) {
-        int width = sim_gi_profile(call->gpu, call->gi)->ci_profiles[index].compute_slices;
+        const struct mig_profile *profile = sim_gi_profile(call->gpu, call->gi);
+        int width = sim_ci_profile_at(profile, index)->compute_slices;
         if (placement->start >= SIM_CI_IDS || placement->size != (unsigned)width)
             return NVML_ERROR_INVALID_ARGUMENT;
         start = (int)placement->start;

@@ -409,16 +409,16 @@ static nvmlReturn_t attributes_of(const struct sim_call *call,
         return NVML_ERROR_INVALID_ARGUMENT;
     const struct mig_board *board = sim_gpu_board(call->gpu);
     const struct mig_profile *profile = sim_gi_profile(call->gpu, call->gi);
-    int width = sim_ci_profile(call->gpu, call->gi, call->ci)->compute_slices;
+    const struct mig_ci_profile *ci = sim_ci_profile(call->gpu, call->gi, call->ci);
     *attributes = (nvmlDeviceAttributes_t){
-        .multiprocessorCount = sim_ci_sm(board, profile, width),
+        .multiprocessorCount = sim_ci_sm(board, profile, ci),
         .sharedCopyEngineCount = sim_profile_copy_engines(profile),
         .sharedDecoderCount = sim_profile_engines(profile, MIG_DECODER),
         .sharedEncoderCount = sim_profile_engines(profile, MIG_ENCODER),
         .sharedJpegCount = sim_profile_engines(profile, MIG_JPEG),
         .sharedOfaCount = sim_profile_engines(profile, MIG_OFA),
         .gpuInstanceSliceCount = (unsigned)profile->compute_slices,
-        .computeInstanceSliceCount = (unsigned)width,
+        .computeInstanceSliceCount = (unsigned)ci->compute_slices,
         .memorySizeMB = sim_profile_memory_mib(board, profile),
     };
     return NVML_SUCCESS;

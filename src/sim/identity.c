@@ -29,7 +29,7 @@ void sim_mig_profile_name(const struct sim_gpu *gpu, const struct sim_gi *gi, in
                           char ret[SIM_NAME_SIZE])
 {
     const struct mig_profile *profile = sim_gi_profile(gpu, gi);
-    int width = profile->ci_profiles[ci_profile].compute_slices;
+    int width = sim_ci_profile_at(profile, ci_profile)->compute_slices;
     if (width == profile->compute_slices)
         snprintf(ret, SIM_NAME_SIZE, "%s", profile->name);
     else

@@ -65,7 +65,20 @@ const struct mig_ci_profile *sim_ci_profile(const struct sim_gpu *gpu, const str
                                             const struct sim_ci *ci)
 {
     assert(ci->used);
-    return &sim_gi_profile(gpu, gi)->ci_profiles[ci->profile];
+    return sim_ci_profile_at(sim_gi_profile(gpu, gi), ci->profile);
+}
+
+int sim_ci_profile_count(const struct mig_profile *profile)
+{
+    return profile->ci_profile_count + (profile->group == MIG_GROUP_REV2);
+}
+
+const struct mig_ci_profile *sim_ci_profile_at(const struct mig_profile *profile, int index)
+{
+    static const struct mig_ci_profile narrow = {
+        .compute_slices = 1, .profile_id = 0, .max_in_gi = 1, .is_default = false};
+    assert(index >= 0 && index < sim_ci_profile_count(profile));
+    return index < profile->ci_profile_count ? &profile->ci_profiles[index] : &narrow;
 }
 
 unsigned sim_profile_id(const struct mig_profile *profile)
@@ -288,7 +301,7 @@ static int lowest_free_span(unsigned taken, int slices, int width)
 unsigned sim_ci_capacity(const struct sim_gpu *gpu, const struct sim_gi *gi, int ci_profile)
 {
     const struct mig_profile *profile = sim_gi_profile(gpu, gi);
-    const struct mig_ci_profile *wanted = &profile->ci_profiles[ci_profile];
+    const struct mig_ci_profile *wanted = sim_ci_profile_at(profile, ci_profile);
     unsigned taken = ci_slices_taken(gpu, gi);
     int room = wanted->max_in_gi - ci_of_profile(gi, ci_profile);
     unsigned count = 0;
@@ -327,8 +340,8 @@ nvmlReturn_t sim_ci_create(struct sim_machine *machine, unsigned gpu_index, unsi
     struct sim_gpu *gpu = &machine->gpus[gpu_index];
     struct sim_gi *gi = &gpu->gis[gi_id_];
     const struct mig_profile *profile = sim_gi_profile(gpu, gi);
-    assert(ci_profile >= 0 && ci_profile < profile->ci_profile_count);
-    int width = profile->ci_profiles[ci_profile].compute_slices;
+    const struct mig_ci_profile *wanted = sim_ci_profile_at(profile, ci_profile);
+    int width = wanted->compute_slices;
     unsigned taken = ci_slices_taken(gpu, gi);
     if (start == MIG_START_ANY)
         start = lowest_free_span(taken, profile->compute_slices, width);
@@ -336,7 +349,7 @@ nvmlReturn_t sim_ci_create(struct sim_machine *machine, unsigned gpu_index, unsi
         return NVML_ERROR_INVALID_ARGUMENT;
     int id = lowest_free_ci(gi);
     if (start < 0 || id < 0 || taken & ((1U << width) - 1) << start ||
-        ci_of_profile(gi, ci_profile) >= profile->ci_profiles[ci_profile].max_in_gi)
+        ci_of_profile(gi, ci_profile) >= wanted->max_in_gi)
         return NVML_ERROR_INSUFFICIENT_RESOURCES;
     uint8_t engine = lowest_free_engine(gi);
     gi->cis[id] = (struct sim_ci){.used = true,
@@ -525,9 +538,9 @@ static bool valid_gi(const struct mig_board *board, const struct sim_gi *gi)
         const struct sim_ci *ci = &gi->cis[id];
         if (!ci->used)
             continue;
-        if (ci->profile >= profile->ci_profile_count || ci->engine >= 8)
+        if (ci->profile >= sim_ci_profile_count(profile) || ci->engine >= 8)
             return false;
-        int width = profile->ci_profiles[ci->profile].compute_slices;
+        int width = sim_ci_profile_at(profile, ci->profile)->compute_slices;
         if (ci->start + width > profile->compute_slices)
             return false;
         unsigned span = ((1U << width) - 1) << ci->start;

@@ -33,7 +33,7 @@ enum {
 
 struct sim_ci {
     bool used;
-    uint8_t profile;     /* index into the GPU instance's ci_profiles */
+    uint8_t profile;     /* index for sim_ci_profile_at() */
     uint8_t start;       /* compute slice inside the GPU instance */
     uint8_t engine;      /* graphics engine, part of the UUID */
     uint32_t generation; /* tells a handle from one of an earlier instance of this id */
@@ -113,6 +113,11 @@ bool sim_machine_valid(const struct sim_machine *machine);
 
 const struct mig_board *sim_gpu_board(const struct sim_gpu *gpu);
 const struct mig_profile *sim_gi_profile(const struct sim_gpu *gpu, const struct sim_gi *gi);
+/* The compute-instance profiles of a GPU-instance profile: those of the table; a double-memory
+ * one has a second profile of one slice, 1_SLICE beside 1_SLICE_REV1, with the multiprocessors
+ * of a plain 1g (NVIDIA/go-nvlib#85; mig-parted makes its 1g.10gb with it). */
+int sim_ci_profile_count(const struct mig_profile *profile);
+const struct mig_ci_profile *sim_ci_profile_at(const struct mig_profile *profile, int index);
 const struct mig_ci_profile *sim_ci_profile(const struct sim_gpu *gpu, const struct sim_gi *gi,
                                             const struct sim_ci *ci);
 /* The profile id that calls use: the table's, or 128 + enum where no source gives one. */

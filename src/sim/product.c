@@ -147,13 +147,16 @@ uint32_t sim_profile_sm(const struct mig_board *board, const struct mig_profile 
                      (uint32_t)(board->compute_slices + 1) / 2 * 2;
 }
 
-uint32_t sim_ci_sm(const struct mig_board *board, const struct mig_profile *profile, int slices)
+uint32_t sim_ci_sm(const struct mig_board *board, const struct mig_profile *profile,
+                   const struct mig_ci_profile *ci)
 {
     uint32_t whole = sim_profile_sm(board, profile);
-    assert(slices > 0 && slices <= profile->compute_slices);
-    if (slices == profile->compute_slices)
+    assert(ci->compute_slices > 0 && ci->compute_slices <= profile->compute_slices);
+    if (profile->group == MIG_GROUP_REV2 && ci->profile_id == 0)
+        return sim_profile_sm(board, &board->profiles[mig_profile_find(board, "1g")]);
+    if (ci->compute_slices == profile->compute_slices)
         return whole;
-    return whole * (uint32_t)slices / (uint32_t)profile->compute_slices / 2 * 2;
+    return whole * (uint32_t)ci->compute_slices / (uint32_t)profile->compute_slices / 2 * 2;
 }
 
 uint32_t sim_profile_copy_engines(const struct mig_profile *profile)

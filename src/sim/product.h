@@ -32,9 +32,10 @@ struct sim_product sim_product_of(const struct mig_board *board);
 uint32_t sim_profile_memory_mib(const struct mig_board *board,
                                 const struct mig_profile *profile);
 uint32_t sim_profile_sm(const struct mig_board *board, const struct mig_profile *profile);
-/* Of a compute instance `slices` wide: its share of the GPU instance's, an even number. */
+/* Of a compute instance: its share of the GPU instance's, an even number; 1_SLICE in a
+ * double-memory 1g has as many as a plain 1g. */
 uint32_t sim_ci_sm(const struct mig_board *board, const struct mig_profile *profile,
-                   int slices);
+                   const struct mig_ci_profile *ci);
 uint32_t sim_profile_copy_engines(const struct mig_profile *profile);
 uint32_t sim_profile_engines(const struct mig_profile *profile, enum mig_engine engine);
 

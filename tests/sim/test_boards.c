@@ -194,6 +194,8 @@ static void check_compute_profiles(const struct mig_board *board, nvmlGpuInstanc
         for (int i = 0; i < profile->ci_profile_count; i++)
             if (profile->ci_profiles[i].profile_id == (int)info.id)
                 ci = &profile->ci_profiles[i];
+        if (profile->group == MIG_GROUP_REV2 && e == NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE)
+            ci = &profile->ci_profiles[0]; /* two of one width: see below */
         assert_non_null(ci);
         assert_int_equal(info.sliceCount, ci->compute_slices);
         assert_int_equal(info.instanceCount, ci->max_in_gi);
@@ -208,7 +210,7 @@ static void check_compute_profiles(const struct mig_board *board, nvmlGpuInstanc
             OK(nvml.nvmlComputeInstanceDestroy(cis[--made]));
         seen++;
     }
-    assert_int_equal(seen, profile->ci_profile_count);
+    assert_int_equal(seen, profile->ci_profile_count + (profile->group == MIG_GROUP_REV2));
     assert_true(board->has_mig);
 }
 
@@ -236,12 +238,33 @@ static void test_every_compute_profile(void **state)
     }
 }
 
+/* G6: of two compute profiles of one width the first has fewer multiprocessors. */
+static void test_G6_two_compute_profiles_of_one_width(void **state)
+{
+    (void)state;
+    start_with_mig(&nvml, "h100-80gb-sxm5:1");
+    nvmlGpuInstance_t gi;
+    nvmlComputeInstanceProfileInfo_t plain, rev1;
+    OK(nvml.nvmlDeviceCreateGpuInstance(device_at(&nvml, 0), 15, &gi));
+    OK(nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(gi, 0, 0, &plain));
+    OK(nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(gi, 7, 0, &rev1));
+    assert_int_equal(plain.sliceCount, rev1.sliceCount);
+    assert_int_equal(plain.multiprocessorCount, 16);
+    assert_int_equal(rev1.multiprocessorCount, 26);
+    nvmlComputeInstance_t ci, second;
+    OK(nvml.nvmlGpuInstanceCreateComputeInstance(gi, plain.id, &ci));
+    FAILS(INSUFFICIENT_RESOURCES,
+          nvml.nvmlGpuInstanceCreateComputeInstance(gi, rev1.id, &second));
+    stop(&nvml);
+}
+
 int main(void)
 {
     nvml_load(&nvml);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_board),
         cmocka_unit_test(test_every_compute_profile),
+        cmocka_unit_test(test_G6_two_compute_profiles_of_one_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
