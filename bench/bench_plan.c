@@ -39,6 +39,36 @@ static void list_models(struct bench *bench)
     }
 }
 
+/* Rows for three more boards, derived from the A100's by made-up factors: what matters here
+ * is a mixed fleet, not its truth. */
+static void add_boards(struct bench *bench)
+{
+    static const struct {
+        const char *board, *from, *to;
+        double factor;
+    } derived[] = {
+        {"h100-80gb-sxm5", "1g", "1g", 1.9}, {"h100-80gb-sxm5", "2g", "2g", 1.9},
+        {"h100-80gb-sxm5", "3g", "3g", 2.0}, {"h100-80gb-sxm5", "4g", "4g", 2.0},
+        {"h100-80gb-sxm5", "7g", "7g", 2.2}, {"a30-24gb", "1g", "1g", 0.9},
+        {"a30-24gb", "2g", "2g", 0.95},      {"a30-24gb", "4g", "4g", 0.9},
+        {"t4-16gb", "1g", "whole", 0.8},
+    };
+    const struct mig_board *a100 = mig_board_find("a100-40gb");
+    size_t count = bench->rows.rows.count;
+    for (size_t r = 0; r < count; r++) {
+        for (size_t d = 0; d < sizeof derived / sizeof *derived; d++) {
+            struct measurement row = bench->rows.rows.data[r];
+            if (row.profile != mig_profile_find(a100, derived[d].from))
+                continue;
+            row.board = mig_board_find(derived[d].board);
+            row.profile = mig_profile_find(row.board, derived[d].to);
+            row.throughput_rps *= derived[d].factor;
+            row.latency_ms[LATENCY_P90] /= derived[d].factor;
+            vec_add(&bench->rows.rows, row);
+        }
+    }
+}
+
 /* Rates are drawn in whole GPUs, so that every model needs about as many. */
 static void write_services(const struct bench *bench, const char *shape, int services,
                            double gpus_each, uint64_t seed, struct str *text)
@@ -62,8 +92,8 @@ static void write_services(const struct bench *bench, const char *shape, int ser
                  "- {board: a30-24gb, count: %d, price: 0.45}\n"
                  "- {board: h100-80gb-sxm5, count: %d, price: 2.1}\n"
                  "- {board: t4-16gb, count: %d, price: 0.19}\n",
-                 (int)(services * gpus_each / 4), (int)(services * gpus_each / 4),
-                 (int)(services * gpus_each / 5), services);
+                 (int)(services * gpus_each / 3), (int)(services * gpus_each / 4),
+                 (int)(services * gpus_each / 4), services);
 }
 
 static double peak_mib(void)
@@ -107,6 +137,8 @@ int main(int argc, char **argv)
     int services = atoi(argv[3]), seeds = argc > 4 ? atoi(argv[4]) : 5, optimal = 0;
     double gpus_each = argc > 5 ? atof(argv[5]) : 12;
     list_models(&bench);
+    if (strcmp(argv[2], "mixed") == 0)
+        add_boards(&bench);
     for (int seed = 1; seed <= seeds && seed <= SEEDS_MAX; seed++) {
         struct str yaml = STR_EMPTY;
         struct plan plan;

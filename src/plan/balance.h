@@ -17,7 +17,7 @@
 struct balance_options {
     double cost_max; /* patterns may cost at most this */
     uint64_t seed;
-    int tries; /* annealing and combining, so many times */
+    int tries; /* starts */
     bool (*stop)(void *context);
     void *context;
 };

@@ -18,24 +18,17 @@ struct balance {
     struct rng rng;
     int slots;
     int *x;           /* the covers: service_count rows of slots */
-    double *surplus;  /* of each service's rate, in units of its full rate */
-    int *instances;   /* of each service */
     int *y;           /* GPUs of each pattern */
     long *spare;      /* supply less use of each slot kind */
     double *weight;   /* of a shortage of one */
     long *stock_left; /* per kind; a large number when unlimited */
     double money_left;
-    double shortage; /* sum of weight x missing slots */
-    double temperature;
 };
 
 /* Whether no slot kind is short. */
 bool balance_is_whole(const struct balance *balance);
-/* Whether a service is still covered when `more` and `less` (slots counts each) are added
- * to and taken from its cover. */
-bool balance_allows(const struct balance *balance, int service, const int *more,
-                    const int *less);
-/* Makes that change; spare and shortage follow. */
+/* Adds `more` to and takes `less` (slots counts each) from a service's cover; spare and
+ * shortage follow. */
 void balance_exchange(struct balance *balance, int service, const int *more, const int *less);
 
 /* Looks for a combination of changes that leaves nothing short, from the present state, by

@@ -342,7 +342,6 @@ static bool apply_path(struct combine *combine, int node)
         balance_exchange(combine->balance, services[i], more, less);
     }
     assert(balance_is_whole(combine->balance));
-    combine->balance->shortage = 0;
     return true;
 }
 

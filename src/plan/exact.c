@@ -18,11 +18,11 @@
 
 enum {
     ROUNDS_MAX = 200,
-    BALANCE_TRIES = 6,
-    COMPACT_COLUMNS_MAX = 4000,
+    BALANCE_TRIES = 5,
+    COMPACT_COLUMNS_MAX = 600,
     COMPACT_NODES_SMALL = 20000, /* up to COMPACT_COLUMNS_SMALL columns */
     COMPACT_COLUMNS_SMALL = 120,
-    COMPACT_NODES_LARGE = 300,
+    COMPACT_NODES_LARGE = 100,
 };
 
 struct exact {
@@ -143,12 +143,12 @@ static bool offer(struct exact *exact, const struct aggregate *aggregate)
     return true;
 }
 
-static bool try_cost(struct exact *exact, double cost_max, uint64_t stream)
+static bool try_cost(struct exact *exact, double cost_max, int tries)
 {
     struct balance_options options = {
         .cost_max = cost_max + 1e-9 * fmax(1, cost_max),
-        .seed = exact->settings->seed * 1000003 + stream,
-        .tries = BALANCE_TRIES,
+        .seed = exact->settings->seed,
+        .tries = tries,
         .stop = is_late,
         .context = exact,
     };
@@ -170,13 +170,12 @@ static void find_plan(struct exact *exact)
 {
     double least = round_up(exact, exact->bound), step = cost_step(exact), failed = -1;
     double dearest = 0;
-    uint64_t stream = 0;
     for (size_t k = 0; k < exact->problem->kinds.count; k++)
         dearest = fmax(dearest, exact->problem->kinds.data[k].price);
     double last = 2 * least + 64 * dearest;
     for (double above = 0; least + above <= last && !exact->out_of_time;
          above = above == 0 ? step : 2 * above) {
-        if (try_cost(exact, least + above, stream++))
+        if (try_cost(exact, least + above, above == 0 ? BALANCE_TRIES : 1))
             break;
         failed = above;
     }
@@ -187,7 +186,7 @@ static void find_plan(struct exact *exact)
             middle = floor(middle / exact->quantum + 1e-9) * exact->quantum;
         if (middle <= failed)
             break;
-        if (!try_cost(exact, least + middle, stream++))
+        if (!try_cost(exact, least + middle, BALANCE_TRIES))
             failed = middle;
     }
 }
