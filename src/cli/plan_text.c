@@ -114,7 +114,7 @@ void plan_text(const struct plan *plan, size_t gpus_shown, struct str *text)
         add_infeasible(plan, text);
         return;
     }
-    str_addf(text, "%d GPUs", plan->gpus_used);
+    str_addf(text, "%d GPU%s", plan->gpus_used, plan->gpus_used == 1 ? "" : "s");
     add_boards(plan, text);
     str_add(text, ", cost ");
     str_add_number(text, plan->cost);

@@ -33,7 +33,7 @@ void cover_init(struct cover *cover, const struct problem *problem, int service)
     cover->demand = problem->demand_rps[service] / unit_rps;
     cover->instances_min = problem->instances_min[service];
     cover->spread = wanted->spread != SPREAD_NONE;
-    cover->fixed_largest = problem->fixed_largest_rps[service] / unit_rps;
+    cover->margin = problem->fixed_largest_rps[service] / unit_rps;
 }
 
 void cover_done(struct cover *cover)
@@ -165,7 +165,7 @@ static void search_all(struct search *search, const struct cover *cover, const d
     for (int m = 0; m < cover->item_count; m++) {
         double largest = cover->items[m].rate;
         load_items(search, cover, prices, largest);
-        double demand = cover->demand + fmax(largest, cover->fixed_largest);
+        double demand = cover->demand + fmax(largest, cover->margin);
         search_from(search, 0, demand, cover->instances_min, 0);
     }
 }
@@ -275,7 +275,7 @@ bool cover_enumerate(const struct cover *cover, const double *slot_prices, doubl
         double largest = cover->spread ? cover->items[m].rate : INFINITY;
         load_items(&search, cover, slot_prices, largest);
         if (cover->spread)
-            listing.demand = cover->demand + fmax(largest, cover->fixed_largest);
+            listing.demand = cover->demand + fmax(largest, cover->margin);
         list_from(&listing, 0, listing.demand, cover->instances_min, 0);
     }
     return !listing.cut;

@@ -14,7 +14,7 @@
 
 struct cover_item {
     int slot;
-    double rate; /* in units of the demand */
+    double rate; /* in units of the service's full rate */
     double price;
     double ratio; /* price / rate */
 };
@@ -24,10 +24,10 @@ struct cover {
     int slot_count;
     int item_count;
     struct cover_item *items; /* usable slot kinds, in rising slot order */
-    double demand;            /* 1, or 0 when nothing is needed beyond instances */
+    double demand;            /* in the same units */
     int instances_min;
     bool spread;
-    double fixed_largest; /* largest fixed capacity on one GPU, in units of the demand */
+    double margin; /* under spread: what must be spare at least, in units of the full rate */
 };
 
 void cover_init(struct cover *cover, const struct problem *problem, int service);

@@ -19,6 +19,8 @@
 enum {
     ROUNDS_MAX = 200,
     BALANCE_TRIES = 5,
+    SPREAD_ROUNDS = 40,
+    GPUS_MAX = 250000, /* larger plans are not written */
     COMPACT_COLUMNS_MAX = 600,
     COMPACT_NODES_SMALL = 20000, /* up to COMPACT_COLUMNS_SMALL columns */
     COMPACT_COLUMNS_SMALL = 120,
@@ -40,6 +42,8 @@ struct exact {
     const char *how;
     int64_t deadline_ns; /* INT64_MAX: none */
     bool out_of_time;
+    bool spread;   /* some service asks for it */
+    bool unspread; /* a plan was found that could not be spread */
 };
 
 static void exact_done(struct exact *exact)
@@ -109,21 +113,28 @@ static bool is_closed(const struct exact *exact)
            exact->best_cost <= round_up(exact, exact->bound) + 1e-9 * fmax(1, exact->best_cost);
 }
 
-/* Whether the labels of an aggregate can be spread as services ask. */
-static bool can_spread(const struct exact *exact, const struct aggregate *aggregate)
+/* Whether the labels of an aggregate can be spread as services ask. If not, the services
+ * that cannot are held to need as much more as one GPU or node had of them. */
+static bool can_spread(struct exact *exact, const struct aggregate *aggregate)
 {
-    bool asked = false;
-    for (int i = 0; i < exact->problem->service_count; i++)
-        asked |= exact->problem->services->services.data[i].spread != SPREAD_NONE &&
-                 !exact->problem->dropped[i];
-    if (!asked)
+    const struct problem *problem = exact->problem;
+    if (!exact->spread)
         return true;
     struct arena arena = {0};
     CLEANUP(solution_done) struct solution solution = {0};
-    aggregate_label(aggregate, exact->problem, &exact->patterns, &solution);
-    solution_add_untouched(exact->problem, &solution);
-    const struct seat *seats = seats_assign(exact->problem, &solution, &arena);
-    bool can = spread_labels(exact->problem, seats, &solution, NULL) == 0;
+    double *largest_rps = xcalloc((size_t)problem->service_count + 1, sizeof *largest_rps);
+    aggregate_label(aggregate, problem, &exact->patterns, &solution);
+    solution_add_untouched(problem, &solution);
+    const struct seat *seats = seats_assign(problem, &solution, &arena);
+    bool can = spread_try(problem, seats, &solution, largest_rps);
+    for (int i = 0; i < problem->service_count; i++) {
+        double full_rps = problem->services->services.data[i].rate_rps;
+        struct cover *cover = &exact->covers[i];
+        if (largest_rps[i] > 0)
+            cover->margin = fmax(cover->margin * 1.02, largest_rps[i] / full_rps);
+    }
+    exact->unspread |= !can;
+    free(largest_rps);
     arena_done(&arena);
     return can;
 }
@@ -175,7 +186,7 @@ static void find_plan(struct exact *exact)
     double last = 2 * least + 64 * dearest;
     for (double above = 0; least + above <= last && !exact->out_of_time;
          above = above == 0 ? step : 2 * above) {
-        if (try_cost(exact, least + above, above == 0 ? BALANCE_TRIES : 1))
+        if (try_cost(exact, least + above, above == 0 ? BALANCE_TRIES : 1) || exact->unspread)
             break;
         failed = above;
     }
@@ -188,6 +199,39 @@ static void find_plan(struct exact *exact)
             break;
         if (!try_cost(exact, least + middle, BALANCE_TRIES))
             failed = middle;
+    }
+}
+
+/* Covers at the bound's prices for services whose need has grown. */
+static void renew_covers(struct exact *exact)
+{
+    const struct problem *problem = exact->problem;
+    double dearest = 0, price;
+    for (int i = 0; i < problem->service_count; i++)
+        cover_cheapest(&exact->covers[i], exact->dual.slot_price,
+                       &exact->dual.start[i * problem->slot_count], &price);
+    for (int s = 0; s < problem->slot_count; s++)
+        dearest = fmax(dearest, exact->dual.slot_price[s]);
+    cover_pool_done(&exact->pool);
+    cover_pool_init(&exact->pool, problem, exact->covers, exact->dual.slot_price, dearest);
+}
+
+/* Slots that suffice may still not let a service be spread. Then it is made to need more,
+ * step by step, until it can be; last, as much as two GPUs or nodes with all of it. */
+static void find_spread_plan(struct exact *exact)
+{
+    for (int round = 0; round < SPREAD_ROUNDS && !exact->out_of_time; round++) {
+        exact->unspread = false;
+        find_plan(exact);
+        if (is_closed(exact))
+            return;
+        bool last = round == SPREAD_ROUNDS - 2 || !exact->unspread;
+        for (int i = 0; last && i < exact->problem->service_count; i++)
+            if (exact->covers[i].spread)
+                exact->covers[i].margin = fmax(exact->covers[i].margin, 1);
+        if (!exact->unspread)
+            round = SPREAD_ROUNDS - 2 > round ? SPREAD_ROUNDS - 2 : round;
+        renew_covers(exact);
     }
 }
 
@@ -257,6 +301,7 @@ static void prepare(struct exact *exact)
     exact->covers = xcalloc((size_t)problem->service_count + 1, sizeof *exact->covers);
     for (int i = 0; i < problem->service_count; i++)
         cover_init(&exact->covers[i], problem, i);
+    exact->spread = spread_is_asked(problem);
     exact->quantum = find_quantum(problem);
     exact->how = "slot prices with integral covers (column generation)";
     exact->deadline_ns = INT64_MAX;
@@ -281,6 +326,21 @@ static void raise_bound(struct exact *exact)
                     dearest);
 }
 
+/* Whether even the bound is beyond the GPUs of any fleet. */
+static bool needs_too_many(const struct exact *exact)
+{
+    double cheapest = INFINITY;
+    for (size_t k = 0; k < exact->problem->kinds.count; k++)
+        if (exact->problem->kinds.data[k].price > 0)
+            cheapest = fmin(cheapest, exact->problem->kinds.data[k].price);
+    double dearest = 0, gpus = 0;
+    for (size_t k = 0; k < exact->problem->kinds.count; k++)
+        dearest = fmax(dearest, exact->problem->kinds.data[k].price);
+    for (int p = 0; p < exact->patterns.count; p++)
+        gpus += exact->dual.pattern_weight[p];
+    return exact->bound / fmax(dearest, cheapest) > GPUS_MAX || gpus > 2.0 * GPUS_MAX;
+}
+
 static int exact_solve(const struct problem *problem, const struct solver_settings *settings,
                        struct solution *ret_solution, struct error *err)
 {
@@ -296,7 +356,12 @@ static int exact_solve(const struct problem *problem, const struct solver_settin
     if (is_short_of_stock(&exact))
         return 0;
     raise_bound(&exact);
-    find_plan(&exact);
+    if (needs_too_many(&exact))
+        return 0;
+    if (exact.spread)
+        find_spread_plan(&exact);
+    else
+        find_plan(&exact);
     if (!is_closed(&exact) && !exact.out_of_time)
         close_gap(&exact);
     ret_solution->bound_cost = problem->base_cost + exact.bound;

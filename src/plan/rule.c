@@ -100,20 +100,21 @@ static struct rule_promise apply_measured(const struct rule *rule,
 struct rule_promise rule_apply(const struct rule *rule, const struct rule_query *query)
 {
     const struct measurement *row = &rule->rows->rows.data[query->row];
-    struct rule_promise promise = {.verdict = RULE_UNMEASURED, .latency_ms = NAN};
+    struct rule_promise unmeasured = {.verdict = RULE_UNMEASURED, .latency_ms = NAN};
+    struct rule_promise no_memory = {.verdict = RULE_OUT_OF_MEMORY, .latency_ms = NAN};
     if (row->task != query->service->task)
-        return promise;
-    if (row->status == STATUS_OOM || (row->status == STATUS_OK && !fits_memory(row)))
-        promise.verdict = RULE_OUT_OF_MEMORY;
-    if (row->status != STATUS_OK || promise.verdict == RULE_OUT_OF_MEMORY)
-        return promise;
+        return unmeasured;
+    if (row->status != STATUS_OK)
+        return row->status == STATUS_OOM ? no_memory : unmeasured;
+    double latency_ms = read_latency(row, query->service->percentile);
+    if (row->task == TASK_INFERENCE && isnan(latency_ms))
+        return unmeasured;
+    if (!fits_memory(row))
+        return no_memory;
     double limit_rps = row->throughput_rps * rule->services->derate;
     if (row->task == TASK_TRAINING)
         return (struct rule_promise){
             .verdict = RULE_USABLE, .rate_rps = limit_rps, .latency_ms = NAN};
-    double latency_ms = read_latency(row, query->service->percentile);
-    if (isnan(latency_ms))
-        return promise;
     if (rule->services->latency_rule != RULE_QUEUE)
         return apply_measured(rule, query, latency_ms, limit_rps);
     if (limit_rps <= query->enough_rps)

@@ -149,10 +149,11 @@ static int largest_left(const struct spreader *spreader, int service)
     return best;
 }
 
-static int spread_service(struct spreader *spreader, int service, struct error *err)
+/* Spreads one service; returns the most that one domain has of it when its rate would not
+ * survive the loss of that, else 0. */
+static double spread_service(struct spreader *spreader, int service)
 {
     const struct problem *problem = spreader->problem;
-    const struct service *wanted = &problem->services->services.data[service];
     double total_rps = 0, largest_rps = 0;
     load_standing(spreader, service);
     for (int s = largest_left(spreader, service); s >= 0; s = largest_left(spreader, service)) {
@@ -167,10 +168,8 @@ static int spread_service(struct spreader *spreader, int service, struct error *
         if (spreader->load_rps[d] > largest_rps)
             largest_rps = spreader->load_rps[d];
     }
-    if (total_rps - largest_rps >= wanted->rate_rps * (1 - TOLERANCE))
-        return 0;
-    return error_set(err, E_NO, "service \"%s\": its rate would not survive the loss of a %s",
-                     wanted->name, spread_name(wanted->spread));
+    double required_rps = problem->services->services.data[service].rate_rps;
+    return total_rps - largest_rps >= required_rps * (1 - TOLERANCE) ? 0 : largest_rps;
 }
 
 static void fill_others(struct spreader *spreader)
@@ -189,28 +188,37 @@ static void fill_others(struct spreader *spreader)
     }
 }
 
-static int spread_all(struct spreader *spreader, const struct seat *seats, struct error *err)
+static bool spread_all(struct spreader *spreader, const struct seat *seats,
+                       double *ret_largest_rps)
 {
     const struct problem *problem = spreader->problem;
-    int rc = 0;
+    bool all = true;
     number_nodes(spreader, seats);
     collect_units(spreader);
-    for (int i = 0; rc == 0 && i < problem->service_count; i++)
+    for (int i = 0; i < problem->service_count; i++) {
+        double largest_rps = 0;
         if (problem->services->services.data[i].spread != SPREAD_NONE && !problem->dropped[i])
-            rc = spread_service(spreader, i, err);
-    if (rc == 0)
-        fill_others(spreader);
-    return rc;
+            largest_rps = spread_service(spreader, i);
+        if (ret_largest_rps)
+            ret_largest_rps[i] = largest_rps;
+        all &= largest_rps == 0;
+    }
+    fill_others(spreader);
+    return all;
 }
 
-int spread_labels(const struct problem *problem, const struct seat *seats,
-                  struct solution *solution, struct error *err)
+bool spread_is_asked(const struct problem *problem)
 {
     bool asked = false;
     for (int i = 0; i < problem->service_count; i++)
-        asked |= problem->services->services.data[i].spread != SPREAD_NONE;
-    if (!asked)
-        return 0;
+        asked |=
+            problem->services->services.data[i].spread != SPREAD_NONE && !problem->dropped[i];
+    return asked;
+}
+
+bool spread_try(const struct problem *problem, const struct seat *seats,
+                struct solution *solution, double *ret_largest_rps)
+{
     size_t slots = (size_t)problem->slot_count, gpus = solution->gpus.count;
     CLEANUP(spreader_done)
     struct spreader spreader = {
@@ -223,5 +231,24 @@ int spread_labels(const struct problem *problem, const struct seat *seats,
         .cursor = xcalloc(slots + 1, sizeof(int)),
         .load_rps = xcalloc(gpus + 1, sizeof(double)),
     };
-    return spread_all(&spreader, seats, err);
+    return spread_all(&spreader, seats, ret_largest_rps);
+}
+
+int spread_labels(const struct problem *problem, const struct seat *seats,
+                  struct solution *solution, struct error *err)
+{
+    if (!spread_is_asked(problem))
+        return 0;
+    double *largest_rps = xcalloc((size_t)problem->service_count + 1, sizeof *largest_rps);
+    int rc = 0;
+    if (!spread_try(problem, seats, solution, largest_rps)) {
+        int i = 0;
+        while (largest_rps[i] == 0)
+            i++;
+        const struct service *service = &problem->services->services.data[i];
+        rc = error_set(err, E_NO, "service \"%s\": its rate would not survive the loss of a %s",
+                       service->name, spread_name(service->spread));
+    }
+    free(largest_rps);
+    return rc;
 }

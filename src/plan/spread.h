@@ -14,5 +14,12 @@
  * rate would not survive. */
 int spread_labels(const struct problem *problem, const struct seat *seats,
                   struct solution *solution, struct error *err);
+/* The same for all services whatever fails; *ret_largest_rps (one a service, may be NULL)
+ * gets the most that one GPU or node has of each service whose rate would not survive, 0 for
+ * the others. False when there is one. */
+bool spread_try(const struct problem *problem, const struct seat *seats,
+                struct solution *solution, double *ret_largest_rps);
+/* Whether any service that is not dropped asks to be spread. */
+bool spread_is_asked(const struct problem *problem);
 
 #endif
