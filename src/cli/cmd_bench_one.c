@@ -2,9 +2,12 @@
  *
  * `tranche bench one`: one model on one slice at one batch and process count.
  */
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "cli/bench_options.h"
 #include "cli/output.h"
+#include "load/measure_open.h"
 #include "load/result_row.h"
 
 struct one_options {
@@ -13,7 +16,9 @@ struct one_options {
     const char *slice;
     const char *task;
     const char *shapes;
-    long long batch, procs;
+    const char *arrivals;
+    long long batch, procs, in_flight;
+    double timeout_s;
     const char *output;
     bool append;
     bool allow_invalid;
@@ -32,6 +37,13 @@ static const struct option_spec options[] = {
                   "what to measure"),
     OPTION_TEXT(0, "shape", struct one_options, shapes, "INPUT=SIZES,…", NULL,
                 "sizes of inputs that the model leaves open; N is the batch: x=Nx3x320x320"),
+    OPTION_TEXT(0, "arrivals", struct one_options, arrivals, "SCHEDULE", NULL,
+                "open loop: send batches by constant:RATE, poisson:RATE, burst:RATE,SIZE, "
+                "ramp:FROM..TO (batches a second) or trace:FILE, for --duration"),
+    OPTION_INT(0, "in-flight", struct one_options, in_flight, "N", "10000", 1, 30000,
+               "open loop: batches in flight at most; more are dropped and counted"),
+    OPTION_NUMBER(0, "timeout", struct one_options, timeout_s, "S", "30", 0.001, 86400,
+                  "open loop: seconds after which an answer counts as timed out"),
     OPTION_TEXT('o', "output", struct one_options, output, "FILE", NULL,
                 "write the measurements to FILE instead of standard output"),
     OPTION_FLAG('a', "append", struct one_options, append,
@@ -41,6 +53,33 @@ static const struct option_spec options[] = {
                 "end with exit status 0 also when the measurement is INVALID"),
     BENCH_HOW_OPTIONS("3", "30", "20"),
 };
+
+/* Open loop: the row's contract columns are of one batch without queueing. */
+static int measure_by_schedule(const struct one_options *given,
+                               const struct measure_settings *settings,
+                               const struct measure_cell *cell, struct measurement_set *set,
+                               struct verdict *ret_verdict, struct error *err)
+{
+    CLEANUP(measure_result_done) struct measure_result result = {.how = STR_EMPTY};
+    CLEANUP(open_loop_result_done) struct open_loop_result open = {0};
+    CLEANUP(arrivals_done) struct arrivals arrivals = {0};
+    int64_t whole_ns = settings->warmup_ns + settings->duration_ns;
+    bool trace = strncmp(given->arrivals, "trace:", 6) == 0;
+    int failure =
+        arrivals_parse(given->arrivals, trace ? 0 : whole_ns, settings->seed, &arrivals, err);
+    if (failure)
+        return failure;
+    struct open_loop_options how = {.arrivals = &arrivals,
+                                    .warmup_ns = trace ? 0 : settings->warmup_ns,
+                                    .timeout_ns = (int64_t)(given->timeout_s * 1e9),
+                                    .in_flight_max = (size_t)given->in_flight};
+    failure = measure_open(cell, settings, &how, &result, &open, err);
+    if (failure)
+        return failure;
+    result_row_add_open(set, cell, settings, &result, given->arrivals, &open);
+    *ret_verdict = result.verdict;
+    return 0;
+}
 
 static int refuse_invalid(struct verdict verdict, struct error *err)
 {
@@ -75,7 +114,10 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
     if (failure)
         return failure;
     cell.name = name;
-    failure = bench_measure(&given->how, &settings, &cell, &reference, &set, &verdict, err);
+    if (given->arrivals)
+        failure = measure_by_schedule(given, &settings, &cell, &set, &verdict, err);
+    else
+        failure = bench_measure(&given->how, &settings, &cell, &reference, &set, &verdict, err);
     if (failure)
         return failure;
     measurement_set_format(&set, &text);
@@ -101,6 +143,7 @@ const struct command cmd_bench_one = {
         "`verdict_reasons`.",
     .examples = "tranche bench one --model build/models/ppocr_cls.onnx --slice 3g --batch 4\n"
                 "tranche bench one -m resnet:depth=50 -S 7g -o m.csv --append\n"
+                "tranche bench one -m cnn -S 3g --arrivals poisson:100 -d 10\n"
                 "tranche bench one -m cnn --task training -S 2g --batch 16",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -10,12 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/onnx_runtime.h"
 
-enum { LOG_KEPT = 4096, POLL_SLICE_MS = 50, REAP_NS = 2000000000 };
+enum { LOG_KEPT = 4096, POLL_SLICE_NS = 50000000, REAP_NS = 2000000000 };
 
 static int64_t now_ns(void)
 {
@@ -202,11 +203,13 @@ int children_listen(struct children *children, int64_t timeout_ns, struct error 
             .fd = child->log_closed ? -1 : child->process->stderr_fd, .events = POLLIN};
     }
     do {
-        int64_t left_ms = (deadline_ns - now_ns()) / 1000000;
-        int wait_ms = left_ms > POLL_SLICE_MS ? POLL_SLICE_MS : left_ms > 0 ? (int)left_ms : 0;
+        int64_t left_ns = deadline_ns - now_ns();
+        if (left_ns > POLL_SLICE_NS)
+            left_ns = POLL_SLICE_NS;
+        struct timespec wait = {.tv_nsec = left_ns > 0 ? left_ns : 0};
         if (is_stopped(children))
             return error_set(err, E_INTERRUPTED, "interrupted");
-        ready = poll(fds, (nfds_t)(2 * children->count), wait_ms);
+        ready = ppoll(fds, (nfds_t)(2 * children->count), &wait, NULL);
     } while (ready <= 0 && now_ns() < deadline_ns);
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];

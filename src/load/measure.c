@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "load/child.h"
+#include "load/measure_internal.h"
 #include "load/workload_command.h"
 
 enum { STEPS_MAX = 4000000, LISTEN_NS = 10000000, FIRST_LOSSES = 4 };
@@ -22,18 +22,6 @@ static const char *const device_names[MEASURE_DEVICE_COUNT] = {
     [DEVICE_CPU_SLICE] = "cpu-slice",
     [DEVICE_CUDA] = "cuda",
     [DEVICE_TENSORRT] = "tensorrt",
-};
-
-/* A run under way. */
-struct run {
-    const struct measure_cell *cell;
-    const struct measure_settings *settings;
-    struct measure_result *result;
-    struct children children;
-    int64_t warm_steps[CHILDREN_MAX]; /* of each process so far */
-    int64_t go_ns;
-    bool measuring;
-    struct slice_usage usage_at_start;
 };
 
 const char *measure_device_name(enum measure_device device)
@@ -73,10 +61,12 @@ static void take_steps(void *context, int child, const struct steps_event *steps
 }
 
 /* Starts the processes of the cell: this program again, or the user's own command. */
-static int start_children(struct run *run, struct error *err)
+int run_start(struct run *run, const char *mode, struct error *err)
 {
     CLEANUP(free_ptr) struct workload_command *command = xcalloc(1, sizeof *command);
     workload_command_fill(command, run->cell, run->settings, run->result->cpu_quota_cores);
+    if (mode && !run->settings->command)
+        workload_command_add(command, mode);
     int failure = 0;
     for (int i = 0; i < run->cell->procs && !failure; i++)
         failure = children_start(&run->children, &command->command, err);
@@ -105,7 +95,7 @@ static int open_slice(struct run *run, struct slice **ret_slice, struct error *e
 }
 
 /* All ready, the quota in force, all told to go. */
-static int pass_barrier(struct run *run, struct error *err)
+int run_pass_barrier(struct run *run, struct error *err)
 {
     struct children *children = &run->children;
     while (!children_are_ready(children) && children_failed(children) < 0) {
@@ -136,7 +126,7 @@ static bool is_warm(const struct run *run)
     return true;
 }
 
-static void start_window(struct run *run)
+void run_start_window(struct run *run)
 {
     run->measuring = true;
     slice_read_usage(run->children.slice, &run->usage_at_start);
@@ -154,7 +144,7 @@ static bool window_is_full(const struct run *run)
                                   steps >= (size_t)run->settings->min_steps);
 }
 
-static void end_window(struct run *run)
+void run_end_window(struct run *run)
 {
     struct measure_result *result = run->result;
     struct slice_usage usage;
@@ -175,14 +165,14 @@ static int run_window(struct run *run, struct error *err)
         if (failure)
             return failure;
         if (!run->measuring && is_warm(run))
-            start_window(run);
+            run_start_window(run);
         else if (run->measuring && window_is_full(run))
             break;
         for (int i = 0; i < run->children.count; i++)
             if (run->children.list[i].state == CHILD_DONE) /* a command that ends by itself */
-                return end_window(run), 0;
+                return run_end_window(run), 0;
     }
-    end_window(run);
+    run_end_window(run);
     return 0;
 }
 
@@ -238,12 +228,9 @@ static void check_steady(struct run *run)
             steady_check(work, result->steps.count, start_ns, end_ns, steady_rule_standard);
 }
 
-static void sum_up(struct run *run)
+void run_add_up_memory(struct run *run)
 {
     struct measure_result *result = run->result;
-    for (size_t i = 0; i < result->steps.count; i++)
-        hist_record(result->latency, result->steps.data[i].duration_ns);
-    result->throughput_rps = throughput(run);
     result->memory_peak_bytes = 0;
     for (int i = 0; i < run->children.count; i++) {
         const struct child *child = &run->children.list[i];
@@ -254,8 +241,17 @@ static void sum_up(struct run *run)
     }
 }
 
+static void sum_up(struct run *run)
+{
+    struct measure_result *result = run->result;
+    for (size_t i = 0; i < result->steps.count; i++)
+        hist_record(result->latency, result->steps.data[i].duration_ns);
+    result->throughput_rps = throughput(run);
+    run_add_up_memory(run);
+}
+
 /* The failure of a child as a row, or as the end of the run. */
-static int judge_failure(struct run *run, const struct child *child, struct error *err)
+int run_judge_failure(struct run *run, const struct child *child, struct error *err)
 {
     static const enum measurement_status statuses[] = {
         [FAILURE_INIT] = STATUS_ERROR,
@@ -274,16 +270,16 @@ static int judge_failure(struct run *run, const struct child *child, struct erro
 static int run_all(struct run *run, struct error *err)
 {
     struct children *children = &run->children;
-    int failure = start_children(run, err);
+    int failure = run_start(run, NULL, err);
     if (!failure)
-        failure = pass_barrier(run, err);
+        failure = run_pass_barrier(run, err);
     if (!failure && children_failed(children) < 0)
         failure = run_window(run, err);
     if (failure)
         return failure;
     int failed = children_failed(children);
     if (failed >= 0)
-        return judge_failure(run, &children->list[failed], err);
+        return run_judge_failure(run, &children->list[failed], err);
     children_finish(children, FINISH_TIMEOUT_NS);
     sum_up(run);
     if (run->result->steps.count == 0) {
@@ -298,22 +294,23 @@ static int run_all(struct run *run, struct error *err)
     return 0;
 }
 
-int measure_closed(const struct measure_cell *cell, const struct measure_settings *settings,
-                   struct measure_result *ret_result, struct error *err)
+int run_in_slice(struct run *run, int (*body)(struct run *run, struct error *err),
+                 struct error *err)
 {
     CLEANUP(slice_free_ptr) struct slice *slice = NULL;
-    CLEANUP(free_ptr) struct run *run = xcalloc(1, sizeof *run);
+    const struct measure_cell *cell = run->cell;
+    const struct measure_settings *settings = run->settings;
+    struct measure_result *result = run->result;
     assert(cell->procs >= 1 && cell->procs <= CHILDREN_MAX && cell->batch >= 1);
-    *ret_result = (struct measure_result){.latency = hist_new(),
-                                          .how = STR_EMPTY,
-                                          .memory_peak_bytes = -1,
-                                          .throttled_share = NAN};
+    *result = (struct measure_result){.latency = hist_new(),
+                                      .how = STR_EMPTY,
+                                      .memory_peak_bytes = -1,
+                                      .throttled_share = NAN};
     for (int i = 0; i < FIRST_LOSSES; i++)
-        ret_result->first_losses[i] = NAN;
+        result->first_losses[i] = NAN;
     if (settings->device == DEVICE_CPU_SLICE)
-        ret_result->cpu_quota_cores =
+        result->cpu_quota_cores =
             measure_cpu_quota(cell->board, cell->profile, settings->cpu_full_slice);
-    *run = (struct run){.cell = cell, .settings = settings, .result = ret_result};
     int failure = open_slice(run, &slice, err);
     if (failure)
         return failure;
@@ -321,11 +318,19 @@ int measure_closed(const struct measure_cell *cell, const struct measure_setting
     run->children.stop = settings->stop;
     run->children.ready_timeout_ns = settings->ready_timeout_ns;
     run->children.silence_timeout_ns = settings->silence_timeout_ns;
-    run->children.on_steps = take_steps;
-    run->children.context = run;
-    failure = run_all(run, err);
+    failure = body(run, err);
     children_done(&run->children);
     return failure;
+}
+
+int measure_closed(const struct measure_cell *cell, const struct measure_settings *settings,
+                   struct measure_result *ret_result, struct error *err)
+{
+    CLEANUP(free_ptr) struct run *run = xcalloc(1, sizeof *run);
+    *run = (struct run){.cell = cell, .settings = settings, .result = ret_result};
+    run->children.on_steps = take_steps;
+    run->children.context = run;
+    return run_in_slice(run, run_all, err);
 }
 
 void measure_result_done(struct measure_result *result)

@@ -157,9 +157,10 @@ static void fill_verdict(struct measurement_set *set, const struct measure_resul
     texts[COLUMN_HIGH] = ok && count > 1 ? number_text(set, interval.high) : "";
 }
 
-void result_row_add(struct measurement_set *set, const struct measure_cell *cell,
-                    const struct measure_settings *settings,
-                    const struct measure_result *result)
+/* Adds the row and returns it, valid until the next is added. */
+static struct measurement *add_row(struct measurement_set *set, const struct measure_cell *cell,
+                                   const struct measure_settings *settings,
+                                   const struct measure_result *result)
 {
     struct measurement row = {.model = arena_strdup(&set->arena, cell->name),
                               .board = cell->board,
@@ -183,5 +184,65 @@ void result_row_add(struct measurement_set *set, const struct measure_cell *cell
     for (int i = 0; i < ROW_COLUMN_COUNT; i++)
         extra[positions[i]] = texts[i];
     row.extra = extra;
-    *place_row(set, &row) = row;
+    struct measurement *place = place_row(set, &row);
+    *place = row;
+    return place;
+}
+
+void result_row_add(struct measurement_set *set, const struct measure_cell *cell,
+                    const struct measure_settings *settings,
+                    const struct measure_result *result)
+{
+    add_row(set, cell, settings, result);
+}
+
+/* Sets one more column of a row. */
+static void set_column(struct measurement_set *set, struct measurement *row, const char *name,
+                       const char *text)
+{
+    size_t position = find_column(set, name);
+    const char **extra = arena_alloc(&set->arena, set->extra_columns.count, sizeof *extra);
+    for (size_t i = 0; i < set->extra_columns.count; i++)
+        extra[i] = row->extra[i];
+    extra[position] = text;
+    row->extra = extra;
+}
+
+static const char *count_text(struct measurement_set *set, uint64_t count)
+{
+    return arena_printf(&set->arena, "%llu", (unsigned long long)count);
+}
+
+void result_row_add_open(struct measurement_set *set, const struct measure_cell *cell,
+                         const struct measure_settings *settings,
+                         const struct measure_result *result, const char *schedule,
+                         const struct open_loop_result *open)
+{
+    static const struct {
+        const char *name;
+        double percent;
+    } latencies[] = {{"e2e_ms_p50", 50},
+                     {"e2e_ms_p90", 90},
+                     {"e2e_ms_p95", 95},
+                     {"e2e_ms_p99", 99},
+                     {"e2e_ms_p999", 99.9}};
+    struct measurement *row = add_row(set, cell, settings, result);
+    set_column(set, row, "arrivals", arena_strdup(&set->arena, schedule));
+    if (result->status != STATUS_OK)
+        return;
+    set_column(set, row, "offered_rps", number_text(set, open->offered_rps * cell->batch));
+    for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i++)
+        set_column(
+            set, row, latencies[i].name,
+            number_text(set,
+                        (double)hist_percentile_ns(open->latency, latencies[i].percent) / 1e6));
+    set_column(set, row, "queue_ms_p99",
+               number_text(set, (double)hist_percentile_ns(open->queue, 99) / 1e6));
+    set_column(set, row, "send_lag_ms_p99",
+               number_text(set, (double)hist_percentile_ns(open->send_lag, 99) / 1e6));
+    set_column(set, row, "in_flight_peak", count_text(set, open->in_flight_peak));
+    set_column(set, row, "scheduled", count_text(set, open->scheduled));
+    set_column(set, row, "dropped", count_text(set, open->dropped));
+    set_column(set, row, "timed_out", count_text(set, open->timed_out));
+    set_column(set, row, "failed", count_text(set, open->failed));
 }

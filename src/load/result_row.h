@@ -8,6 +8,7 @@
 
 #include "format/measurement.h"
 #include "load/measure.h"
+#include "load/open_loop.h"
 
 /* Appends the row to the set, whose extra columns become ours if it is empty. A row with
  * the same key (model, board, slice, batch, procs, task) is replaced. Extra columns of rows
@@ -15,5 +16,12 @@
 void result_row_add(struct measurement_set *set, const struct measure_cell *cell,
                     const struct measure_settings *settings,
                     const struct measure_result *result);
+
+/* The same with the columns of an open loop: rates, latencies from the intended send time
+ * (`e2e_ms_…`), waiting, send lag, counts. `schedule` is its text form. */
+void result_row_add_open(struct measurement_set *set, const struct measure_cell *cell,
+                         const struct measure_settings *settings,
+                         const struct measure_result *result, const char *schedule,
+                         const struct open_loop_result *open);
 
 #endif

@@ -84,6 +84,18 @@ lenient="$quick --allow-invalid"
     [ "$(field train.csv task)" = training ]
     ok $? "the row's task"
 
+    tranche bench one -m cnn:size=16 -S 7g --arrivals constant:50 -d 1 --warmup 0.2 --allow-invalid -o open.csv
+    is_status 0 "an open loop is measured"
+    [ "$(field open.csv scheduled) $(field open.csv offered_rps)" = "50 50" ]
+    ok $? "all of the schedule after the warm-up counts"
+    [ "$(field open.csv steps)" -le 50 ] && [ "$(field open.csv steps)" -gt 0 ]
+    ok $? "what was completed is counted"
+    fails 3 "expected constant:RATE" "a wrong schedule" \
+        bench one -m cnn:size=16 -S 7g --arrivals often $quick
+    tranche bench one -m cnn:size=32 -S 1g -b 16 --arrivals constant:200 --in-flight 5 -d 1 -o drop.csv
+    is_status 1 "an overload is INVALID"
+    err_has "dropped" "for what was dropped"
+
     tranche bench one -m big=bert:layers=12,hidden=768 -S 7g --memory-limit-mib 150 $quick -o oom.csv
     is_status 0 "out of memory is a row"
     [ "$(field oom.csv status) $(field oom.csv throughput_rps)" = "oom " ]
