@@ -88,6 +88,13 @@ static char *read_plan_file(const char *path, struct error *err)
     return text;
 }
 
+/* A program that closes the library again and again must not grow. */
+static __attribute__((destructor)) void unload(void)
+{
+    sim_faults_free(library.faults);
+    free(library.faults_text);
+}
+
 /* Reads TRANCHE_SIM_FAULTS ("@FILE" or the plan itself) when it changed. */
 static int load_faults(struct error *err)
 {
