@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "cli/bench_options.h"
 #include "cli/output.h"
 #include "load/measure_open.h"
@@ -81,6 +82,16 @@ static int measure_by_schedule(const struct one_options *given,
     return 0;
 }
 
+/* The words after "--", ended by NULL; NULL when there are none. */
+static const char **own_command(struct arguments arguments)
+{
+    if (arguments.count == 0)
+        return NULL;
+    const char **words = xcalloc(arguments.count + 1, sizeof *words);
+    memcpy(words, arguments.items, arguments.count * sizeof *words);
+    return words;
+}
+
 static int refuse_invalid(struct verdict verdict, struct error *err)
 {
     CLEANUP(str_done) struct str reasons = STR_EMPTY;
@@ -103,17 +114,18 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
                                 .batch = (int)given->batch,
                                 .procs = (int)given->procs,
                                 .shapes = given->shapes};
-    (void)arguments;
+    CLEANUP(free_ptr) const char **command = own_command(arguments);
     int failure = bench_settings(&given->how, &settings, &cell.board, err);
     if (!failure)
         failure = mig_profile_get(cell.board, given->slice, &cell.profile, err);
-    if (!failure)
+    if (!failure && !command)
         failure = bench_model(given->model, &cell.model, &name, err);
     if (!failure)
         failure = bench_read_existing(given->output, given->append, &set, err);
     if (failure)
         return failure;
-    cell.name = name;
+    settings.command = command;
+    cell.name = name ? name : given->model;
     if (given->arrivals)
         failure = measure_by_schedule(given, &settings, &cell, &set, &verdict, err);
     else
@@ -130,6 +142,8 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
 const struct command cmd_bench_one = {
     .name = "one",
     .summary = "one model on one slice at one batch",
+    .positionals = "[-- COMMAND…]",
+    .arguments_max = SIZE_MAX,
     .description =
         "Runs the model in the slice, batch after batch (closed loop), and writes one row "
         "of measurements: samples per second, the time of a batch (mean and percentiles), "
@@ -137,6 +151,9 @@ const struct command cmd_bench_one = {
         "A model that runs out of memory, that cannot do this batch, or that crashes gives "
         "a row that says so in `status` and `reason`. A model that cannot be loaded at all "
         "ends with exit status 4.\n\n"
+        "After `--` stands a workload of your own that speaks the protocol of "
+        "docs/spec/workload-protocol.md; --model then only names it, and --batch must be what "
+        "it does. adapters/ has one for PyTorch.\n\n"
         "Exit status 1 when the measurement is INVALID: too few batches, still moving, less "
         "CPU time than the slice's quota, or outputs that differ from those of a run "
         "outside any slice. The row is written all the same and says so in `verdict` and "
@@ -144,6 +161,8 @@ const struct command cmd_bench_one = {
     .examples = "tranche bench one --model build/models/ppocr_cls.onnx --slice 3g --batch 4\n"
                 "tranche bench one -m resnet:depth=50 -S 7g -o m.csv --append\n"
                 "tranche bench one -m cnn -S 3g --arrivals poisson:100 -d 10\n"
+                "tranche bench one -m resnet18 -S 3g -- python3 adapters/torch_workload.py "
+                "--model resnet18\n"
                 "tranche bench one -m cnn --task training -S 2g --batch 16",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -96,6 +96,35 @@ lenient="$quick --allow-invalid"
     is_status 1 "an overload is INVALID"
     err_has "dropped" "for what was dropped"
 
+    cat >own.sh <<'EOS'
+echo '{"event":"ready","framework":"own","version":"7","waits":true}'
+read -r go
+trap 'stop=1' TERM
+i=0
+while [ -z "${stop:-}" ]; do
+    t=$(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime)
+    sleep 0.01
+    echo "{\"event\":\"step\",\"i\":$i,\"t_ns\":$t,\"dur_ns\":10000000,\"items\":1}"
+    i=$((i + 1))
+done
+echo '{"event":"done","steps":1}'
+EOS
+    tranche bench one -m mine -S 7g $lenient -o own.csv -- sh own.sh
+    is_status 0 "a workload of one's own"
+    [ "$(field own.csv model) $(field own.csv runtime)" = "mine own 7" ]
+    ok $? "its name and framework"
+    fails 4 "/nonexistent" "a workload that is not there" bench one -m mine -S 7g -- /nonexistent
+    if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+        tranche bench one -m torch-cnn -S 7g -b 2 --task training $lenient -o torch.csv -- \
+            /usr/bin/python3 "$TRANCHE_SOURCE_ROOT/adapters/torch_workload.py" --model cnn \
+            --size 32 --batch 2 --task training
+        is_status 0 "PyTorch as a workload"
+        [ "$(field torch.csv runtime | cut -d ' ' -f 1)" = torch ]
+        ok $? "its name"
+    else
+        skip "no python3-torch" "PyTorch as a workload"
+    fi
+
     tranche bench one -m big=bert:layers=12,hidden=768 -S 7g --memory-limit-mib 150 $quick -o oom.csv
     is_status 0 "out of memory is a row"
     [ "$(field oom.csv status) $(field oom.csv throughput_rps)" = "oom " ]
