@@ -56,8 +56,7 @@ static const struct option_spec specs[] = {
                "rounds of the genetic algorithm"),
     OPTION_INT(0, "iterations", struct compare_options, iterations, "N", "-1", -1, 1e9,
                "iterations of the tree search"),
-    PAPER_PARAMETER_OPTIONS(struct compare_options)
-};
+    PAPER_PARAMETER_OPTIONS(struct compare_options)};
 
 /* What a child reports; plain data, written to its pipe. */
 struct outcome {
@@ -162,13 +161,14 @@ struct comparison {
     struct outcome outcomes[ALGORITHMS_MAX];
     size_t count;
     double bound_cost;  /* proved by exact; NAN: none */
+    double least_cost;  /* what the gaps are to: the optimum if proved, else the bound */
     double paper_bound; /* the paper's; NAN: infeasible */
 };
 
-/* How far a cost is above the bound, as a share; NAN where that means nothing. */
+/* How far a cost is above what is proved, as a share; NAN where that means nothing. */
 static double gap_of(const struct comparison *comparison, const struct outcome *outcome)
 {
-    return comparison->bound_cost > 0 ? outcome->cost / comparison->bound_cost - 1 : NAN;
+    return comparison->least_cost > 0 ? outcome->cost / comparison->least_cost - 1 : NAN;
 }
 
 static const char *status_text(const struct outcome *outcome)
@@ -215,7 +215,8 @@ static void write_text(const struct comparison *comparison, struct str *text)
     table_write(table, text);
     str_add(text, "\n");
     if (!isnan(comparison->bound_cost))
-        str_addf(text, "proved bound (gap is to it): %.6g\n", comparison->bound_cost);
+        str_addf(text, "proved bound: %.6g; the gaps are to %.6g\n", comparison->bound_cost,
+                 comparison->least_cost);
     if (!isnan(comparison->paper_bound))
         str_addf(text, "MIG-serving's lower bound, without MIG's rules: %.6g\n",
                  comparison->paper_bound);
@@ -285,13 +286,20 @@ static int find_paper_bound(const struct compare_options *given,
     return 0;
 }
 
+static void note_bound(struct comparison *comparison, const struct outcome *outcome)
+{
+    comparison->bound_cost = outcome->bound_cost;
+    comparison->least_cost =
+        outcome->status == PLAN_OPTIMAL ? outcome->cost : outcome->bound_cost;
+}
+
 static int run_all(const struct compare_options *given, const struct plan_inputs *inputs,
                    struct comparison *comparison, struct error *err)
 {
     struct progress progress = {0};
     int rc = find_paper_bound(given, inputs, &comparison->paper_bound, err);
     const struct solver *const *solvers = solver_list();
-    comparison->bound_cost = NAN;
+    comparison->bound_cost = comparison->least_cost = NAN;
     for (size_t i = 0; solvers[i] && rc == 0; i++) {
         if (!is_chosen(&given->algorithms, solvers[i]))
             continue;
@@ -303,7 +311,7 @@ static int run_all(const struct compare_options *given, const struct plan_inputs
         rc = run_algorithm(&request, outcome, err);
         outcome->solver = solvers[i];
         if (strcmp(solvers[i]->name, "exact") == 0 && outcome->reported && !outcome->failure)
-            comparison->bound_cost = outcome->bound_cost;
+            note_bound(comparison, outcome);
     }
     progress_done(&progress);
     return rc;

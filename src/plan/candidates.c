@@ -2,7 +2,9 @@
  *
  * Walking the labellings: slots of one kind are alike, so a pattern's labellings are, slot
  * kind by slot kind, the ways to share its count among the services. Scores are sums of
- * the services' parts and are taken at the leaves.
+ * the services' parts and are taken at the leaves; a branch is left where even the best rest,
+ * every slot at the service that gains most from it and nothing capped, would not make it
+ * into the list.
  */
 #include "plan/candidates.h"
 
@@ -12,12 +14,15 @@
 struct walk {
     const struct arm *arm;
     const struct arm_state *state;
-    const int *services;
+    int services[CANDIDATE_SERVICES_MAX]; /* the one that gains most from a GPU first */
     int service_count;
     const struct arm_pattern *pattern;
     double missing[CANDIDATE_SERVICES_MAX];
     double utility[CANDIDATE_SERVICES_MAX];
     int given[MIG_INSTANCES_MAX][CANDIDATE_SERVICES_MAX]; /* by slot of the pattern, service */
+    double slot_best[MIG_INSTANCES_MAX];     /* most that one slot of a kind can score */
+    double rest_best[MIG_INSTANCES_MAX + 1]; /* … and all slots from a kind on */
+    bool is_capped; /* some service is almost satisfied: see arm_worth() */
     struct candidate *best;
     int count, most;
 };
@@ -44,10 +49,10 @@ static bool is_same(const struct solution_gpu *a, const struct solution_gpu *b)
 }
 
 /* Keeps the labelling if it is among the best; the first found wins a tie. */
-static void keep_leaf(struct walk *walk)
+static void keep_leaf(struct walk *walk, double uncapped)
 {
-    double score = 0;
-    for (int m = 0; m < walk->service_count; m++)
+    double score = walk->is_capped ? 0 : uncapped;
+    for (int m = 0; m < walk->service_count && walk->is_capped; m++)
         score += arm_worth(walk->arm, walk->services[m], walk->missing[m], walk->utility[m]);
     score /= walk->pattern->price;
     if (score <= 0 || (walk->count == walk->most && score <= walk->best[walk->most - 1].score))
@@ -62,46 +67,86 @@ static void keep_leaf(struct walk *walk)
     walk->best[at] = found;
 }
 
-/* Shares `left` slots of the k-th kind among the services from m on, then goes on. */
-static void walk_slots(struct walk *walk, int k, int m, int left)
+/* What the score must pass to be kept, times the price. */
+static double threshold(const struct walk *walk)
+{
+    return walk->count < walk->most ? 0
+                                    : walk->best[walk->most - 1].score * walk->pattern->price;
+}
+
+/* Shares `left` slots of the k-th kind among the services from m on, then goes on; `score`
+ * is what the slots given so far score at most. */
+static void walk_slots(struct walk *walk, int k, int m, int left, double score)
 {
     const struct arm_pattern *pattern = walk->pattern;
     if (k == pattern->slot_count) {
-        keep_leaf(walk);
+        keep_leaf(walk, score);
         return;
     }
+    if (score + left * walk->slot_best[k] + walk->rest_best[k + 1] <=
+        threshold(walk) * (1 - 1e-12))
+        return;
     double share = arm_share(walk->arm, walk->services[m], pattern->slots[k]);
     double before = walk->utility[m];
     bool last = m == walk->service_count - 1;
-    for (int take = last ? left : 0; take <= left; take++) {
+    for (int take = left; take >= (last ? left : 0); take--) {
+        double more = score + take * share * walk->missing[m];
         walk->given[k][m] = take;
         walk->utility[m] = before + take * share;
         if (!last)
-            walk_slots(walk, k, m + 1, left - take);
+            walk_slots(walk, k, m + 1, left - take, more);
         else
-            walk_slots(walk, k + 1, 0,
-                       k + 1 < pattern->slot_count ? pattern->counts[k + 1] : 0);
+            walk_slots(walk, k + 1, 0, k + 1 < pattern->slot_count ? pattern->counts[k + 1] : 0,
+                       more);
     }
     walk->given[k][m] = 0;
     walk->utility[m] = before;
+}
+
+static void walk_pattern(struct walk *walk, const struct arm_pattern *pattern)
+{
+    walk->pattern = pattern;
+    walk->rest_best[pattern->slot_count] = 0;
+    for (int k = pattern->slot_count - 1; k >= 0; k--) {
+        walk->slot_best[k] = 0;
+        for (int m = 0; m < walk->service_count; m++) {
+            double value =
+                walk->missing[m] * arm_share(walk->arm, walk->services[m], pattern->slots[k]);
+            if (value > walk->slot_best[k])
+                walk->slot_best[k] = value;
+        }
+        walk->rest_best[k] = walk->rest_best[k + 1] + pattern->counts[k] * walk->slot_best[k];
+    }
+    if (walk->rest_best[0] > threshold(walk))
+        walk_slots(walk, 0, 0, pattern->counts[0], 0);
+}
+
+static void add_service(struct walk *walk, int service)
+{
+    double missing = arm_missing(walk->state, service);
+    double gain = missing * walk->arm->gpu_share[service];
+    int at = walk->service_count++;
+    for (;
+         at > 0 && walk->missing[at - 1] * walk->arm->gpu_share[walk->services[at - 1]] < gain;
+         at--) {
+        walk->services[at] = walk->services[at - 1];
+        walk->missing[at] = walk->missing[at - 1];
+    }
+    walk->services[at] = service;
+    walk->missing[at] = missing;
+    walk->is_capped |= arm_is_almost(walk->arm, service, missing);
 }
 
 int candidates_top(const struct arm *arm, const struct arm_state *state, const int *services,
                    int service_count, struct candidate *ret_candidates, int most)
 {
     assert(service_count >= 1 && service_count <= CANDIDATE_SERVICES_MAX && most >= 1);
-    struct walk walk = {.arm = arm,
-                        .state = state,
-                        .services = services,
-                        .service_count = service_count,
-                        .best = ret_candidates,
-                        .most = most};
+    struct walk walk = {.arm = arm, .state = state, .best = ret_candidates, .most = most};
     for (int m = 0; m < service_count; m++)
-        walk.missing[m] = arm_missing(state, services[m]);
+        add_service(&walk, services[m]);
     for (size_t p = 0; p < arm->patterns.count; p++) {
-        walk.pattern = &arm->patterns.data[p];
-        if (arm_has_stock(arm, state, walk.pattern->kind))
-            walk_slots(&walk, 0, 0, walk.pattern->counts[0]);
+        if (arm_has_stock(arm, state, arm->patterns.data[p].kind))
+            walk_pattern(&walk, &arm->patterns.data[p]);
     }
     return walk.count;
 }

@@ -28,10 +28,39 @@ struct greedy {
     const struct arm *arm;
     struct arm_state *state;
     struct row *rows;
+    double *value;    /* (1 - c) u of one instance, by service and slot */
     long *changed_at; /* step in which a service's completion last changed */
     long all_changed_at;
     long step;
 };
+
+/* No configuration of these two scores more than this. */
+static double pair_limit(const struct greedy *greedy, int a, int b)
+{
+    size_t slots = (size_t)greedy->arm->slot_count;
+    const double *of_a = greedy->value + (size_t)a * slots;
+    const double *of_b = greedy->value + (size_t)b * slots;
+    double limit = 0;
+    for (size_t p = 0; p < greedy->arm->patterns.count; p++) {
+        const struct arm_pattern *pattern = &greedy->arm->patterns.data[p];
+        double sum = 0;
+        for (int k = 0; k < pattern->slot_count; k++) {
+            int slot = pattern->slots[k];
+            sum += pattern->counts[k] * (of_a[slot] > of_b[slot] ? of_a[slot] : of_b[slot]);
+        }
+        if (sum > limit * pattern->price)
+            limit = sum / pattern->price;
+    }
+    return limit;
+}
+
+static void set_values(struct greedy *greedy, int service)
+{
+    const struct arm *arm = greedy->arm;
+    double missing = arm_missing(greedy->state, service);
+    for (int s = 0; s < arm->slot_count; s++)
+        greedy->value[service * arm->slot_count + s] = missing * arm_share(arm, service, s);
+}
 
 static void score_row(struct greedy *greedy, int service)
 {
@@ -44,8 +73,9 @@ static void score_row(struct greedy *greedy, int service)
         struct candidate found;
         if (other != service && arm_missing(greedy->state, other) <= 0)
             continue;
-        if (candidates_top(greedy->arm, greedy->state, pair, other == service ? 1 : 2, &found,
-                           1) > 0 &&
+        int count = other == service ? 1 : 2;
+        if (pair_limit(greedy, service, other) > row->best.score * (1 - 1e-12) &&
+            candidates_top(greedy->arm, greedy->state, pair, count, &found, 1) > 0 &&
             found.score > row->best.score) {
             row->best = found;
             row->partner = other;
@@ -85,8 +115,11 @@ static bool any_almost(const struct greedy *greedy)
     return false;
 }
 
+/* The best choice; when the budget is spent, a quick one. */
 static struct candidate choose(struct greedy *greedy)
 {
+    if (arm_is_late(greedy->arm))
+        return candidates_mix(greedy->arm, greedy->state, MIG_INSTANCES_MAX);
     struct candidate pair = best_pair(greedy);
     if (!any_almost(greedy))
         return pair;
@@ -98,8 +131,10 @@ static void take(struct greedy *greedy, const struct solution_gpu *gpu)
 {
     greedy->step++;
     arm_apply(greedy->arm, greedy->state, gpu);
-    for (int k = 0; k < gpu->count; k++)
+    for (int k = 0; k < gpu->count; k++) {
         greedy->changed_at[gpu->items[k].service] = greedy->step;
+        set_values(greedy, gpu->items[k].service);
+    }
     if (!arm_has_stock(greedy->arm, greedy->state, gpu->kind))
         greedy->all_changed_at = greedy->step;
 }
@@ -107,12 +142,16 @@ static void take(struct greedy *greedy, const struct solution_gpu *gpu)
 bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan *plan)
 {
     size_t services = (size_t)arm->service_count + 1;
-    struct greedy greedy = {.arm = arm,
-                            .state = state,
-                            .rows = xcalloc(services, sizeof(struct row)),
-                            .changed_at = xcalloc(services, sizeof(long))};
+    struct greedy greedy = {
+        .arm = arm,
+        .state = state,
+        .rows = xcalloc(services, sizeof(struct row)),
+        .value = xcalloc(services * ((size_t)arm->slot_count + 1), sizeof(double)),
+        .changed_at = xcalloc(services, sizeof(long))};
     bool stuck = false;
     for (int i = 0; i < arm->service_count; i++)
+        set_values(&greedy, i);
+    for (int i = 0; i < arm->service_count && !arm_is_late(arm); i++)
         score_row(&greedy, i);
     while (!stuck && !arm_is_complete(arm, state)) {
         struct candidate chosen = choose(&greedy);
@@ -123,6 +162,7 @@ bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan
         vec_add(&plan->gpus, chosen.gpu);
     }
     free(greedy.rows);
+    free(greedy.value);
     free(greedy.changed_at);
     return !stuck;
 }
@@ -137,6 +177,7 @@ static int greedy_solve(const struct problem *problem, const struct solver_setti
     arm_init(&arm, problem, settings);
     arm_state_init(&state, &arm);
     greedy_fill(&arm, &state, &plan);
+    ret_solution->stopped_by_budget = arm_is_late(&arm);
     arm_finish(&arm, &plan, ret_solution);
     vec_done(&plan.gpus);
     arm_state_done(&state);

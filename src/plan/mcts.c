@@ -180,8 +180,8 @@ static int best_child(const struct tree *tree, int root)
 }
 
 /* Playouts before each step such that the whole search makes about this many picks. */
-static const double PICKS = 4e6;
-enum { ITERATIONS = 100, NODES_MAX = 1 << 20 };
+static const double PICKS = 1.5e6;
+enum { ITERATIONS = 50, NODES_MAX = 1 << 20 };
 
 static long default_iterations(const struct arm *arm, const struct arm_state *state)
 {

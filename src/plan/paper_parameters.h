@@ -16,7 +16,7 @@
     X(context, mcts_children, "mcts-children", 10, 1, 64, "mcts, ga: children kept at a node") \
     X(context, mcts_exploration, "mcts-exploration", 1.4142135623730951, 0, 1000,              \
       "mcts, ga: exploration constant of UCT, for rewards scaled to 0 … 1")                    \
-    X(context, mcts_levels, "mcts-levels", 4, 1, 64,                                           \
+    X(context, mcts_levels, "mcts-levels", 2, 1, 64,                                           \
       "mcts, ga: steps in which what a service misses of its last GPU enters the type of a "   \
       "completion vector")                                                                     \
     X(context, ga_population, "ga-population", 4, 1, 1000,                                     \

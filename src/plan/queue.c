@@ -248,24 +248,43 @@ double queue_share_within(struct queue_model *model, const struct queue_server *
     return 1 - queue_figure_at(model->figure, &system, &question);
 }
 
-/* The smallest limit that at most `allowed` of the requests miss: bisection on it. */
+static bool is_kept(struct queue_figure *figure, const struct queue_case *system,
+                    struct queue_question *question, double limit_ms)
+{
+    question->limit_ms = limit_ms;
+    return queue_figure_at(figure, system, question) <= question->allowed;
+}
+
+/* The smallest limit that at most `allowed` of the requests miss, by bisection; from below
+ * the objective when that is kept. */
 static double find_percentile(struct queue_figure *figure, const struct queue_case *system,
                               struct queue_question *question)
 {
-    double low = 0, high = queue_last_group(system)->total_ms + system->wait_ms;
-    for (;; low = high, high *= 2) {
-        question->limit_ms = high;
-        if (queue_figure_at(figure, system, question) <= question->allowed)
-            break;
+    double objective = question->limit_ms, low = 0, high = objective;
+    if (!(objective > 0) || !is_kept(figure, system, question, objective)) {
+        high = fmax(queue_last_group(system)->total_ms + system->wait_ms, objective);
+        while (!is_kept(figure, system, question, high)) {
+            low = high;
+            high *= 2;
+        }
     }
-    while (high - low > 1e-4 * high) {
-        question->limit_ms = (low + high) / 2;
-        if (queue_figure_at(figure, system, question) <= question->allowed)
-            high = question->limit_ms;
+    while (high - low > 5e-5 * high) {
+        double middle = (low + high) / 2;
+        if (is_kept(figure, system, question, middle))
+            high = middle;
         else
-            low = question->limit_ms;
+            low = middle;
     }
     return high;
+}
+
+/* Up to four significant digits, but not past `most`. */
+static double round_up(double value, double most)
+{
+    double unit = pow(10, floor(log10(value)) - 3);
+    double steps = ceil(value / unit * (1 - 1e-12));
+    double rounded = unit < 1 ? steps / round(1 / unit) : steps * unit;
+    return value <= most ? fmin(rounded, most) : rounded;
 }
 
 double queue_latency_ms(struct queue_model *model, const struct queue_server *server,
@@ -279,7 +298,8 @@ double queue_latency_ms(struct queue_model *model, const struct queue_server *se
     struct queue_question question = make_question(objective);
     system.rate = rate_rps / 1000;
     queue_figure_begin(model->figure);
-    if (question.measure == QUEUE_MEAN)
-        return queue_figure_at(model->figure, &system, &question);
-    return find_percentile(model->figure, &system, &question);
+    double figure = question.measure == QUEUE_MEAN
+                        ? queue_figure_at(model->figure, &system, &question)
+                        : find_percentile(model->figure, &system, &question);
+    return round_up(figure, objective->latency_ms);
 }

@@ -51,8 +51,9 @@ CLEANUP_DEFINE_FREE(queue_model)
 double queue_promise_rps(struct queue_model *model, const struct queue_server *server,
                          const struct queue_objective *objective, double limit_rps);
 
-/* The predicted end-to-end percentile (or mean) at a rate; objective->latency_ms is not
- * read. INFINITY at or above the rate that the processes can sustain. */
+/* The predicted end-to-end percentile (or mean) at a rate, rounded up to four significant
+ * digits, but not past the objective where that is kept. INFINITY at or above the rate that
+ * the processes can sustain. */
 double queue_latency_ms(struct queue_model *model, const struct queue_server *server,
                         const struct queue_objective *objective, double rate_rps);
 

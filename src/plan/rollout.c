@@ -6,10 +6,9 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-enum { POOL_MAX = 64, POOLS_MAX = 1 << 16, TYPE_TEXT = CANDIDATE_SERVICES_MAX * 16 };
+enum { POOL_MAX = 64, POOLS_MAX = 1 << 16, TYPE_TEXT = CANDIDATE_SERVICES_MAX * 4 + 1 };
 
 struct rollout_pool {
     int count;
@@ -25,55 +24,61 @@ void rollout_pools_done(struct rollout_pools *pools)
     *pools = (struct rollout_pools){0};
 }
 
-/* The services that miss the most GPUs, the most first. */
-static int find_neediest(const struct arm *arm, const struct arm_state *state,
-                         int ret_services[CANDIDATE_SERVICES_MAX])
+/* What a service misses, in coarse steps: of its last GPU in mcts-levels steps, beyond that
+ * by powers of two. 0: nothing. */
+static int find_level(const struct arm *arm, double missing, int service)
 {
-    double gpus[CANDIDATE_SERVICES_MAX];
+    int levels = (int)arm->parameters->mcts_levels;
+    double gpus = missing / arm->gpu_share[service];
+    if (missing <= 0)
+        return 0;
+    return gpus < 1 ? 1 + (int)(gpus * levels) : 1 + levels + ilogb(gpus);
+}
+
+struct needy {
+    int service, level;
+};
+
+/* The services on the highest levels, the highest first, in index order among equals. */
+static int find_neediest(const struct arm *arm, const struct arm_state *state,
+                         struct needy ret_needy[CANDIDATE_SERVICES_MAX])
+{
     int count = 0, most = (int)arm->parameters->mcts_services;
     for (int i = 0; i < arm->service_count; i++) {
         double missing = arm_missing(state, i);
-        if (missing <= 0)
-            continue;
-        double need = arm->gpu_share[i] > 0 ? missing / arm->gpu_share[i] : INFINITY;
-        if (count == most && need <= gpus[count - 1])
+        int level = missing > 0 ? find_level(arm, missing, i) : 0;
+        if (level == 0 || (count == most && level <= ret_needy[count - 1].level))
             continue;
         int at = count < most ? count++ : count - 1;
-        for (; at > 0 && gpus[at - 1] < need; at--) {
-            gpus[at] = gpus[at - 1];
-            ret_services[at] = ret_services[at - 1];
-        }
-        gpus[at] = need;
-        ret_services[at] = i;
+        for (; at > 0 && ret_needy[at - 1].level < level; at--)
+            ret_needy[at] = ret_needy[at - 1];
+        ret_needy[at] = (struct needy){i, level};
     }
     return count;
 }
 
-static int compare_ints(const void *a, const void *b)
+/* The type as text: four letters for each service and level. */
+static void write_type(const struct needy *needy, int count, char text[TYPE_TEXT])
 {
-    return *(const int *)a - *(const int *)b;
-}
-
-/* The text of a type; the services are put in rising order. */
-static void write_type(const struct arm *arm, const struct arm_state *state, int *services,
-                       int count, char text[TYPE_TEXT])
-{
-    int levels = (int)arm->parameters->mcts_levels, used = 0;
-    qsort(services, (size_t)count, sizeof *services, compare_ints);
+    char *at = text;
     for (int m = 0; m < count; m++) {
-        double gpus = arm_missing(state, services[m]) / arm->gpu_share[services[m]];
-        int level = gpus >= 1 ? levels : (int)(gpus * levels);
-        used += snprintf(text + used, (size_t)(TYPE_TEXT - used), "%x.%x ",
-                         (unsigned)services[m], (unsigned)level);
+        unsigned service = (unsigned)needy[m].service;
+        *at++ = (char)('0' + (service & 63));
+        *at++ = (char)('0' + (service >> 6 & 63));
+        *at++ = (char)('0' + (service >> 12 & 63));
+        *at++ = (char)('0' + (needy[m].level & 63));
     }
-    assert(used < TYPE_TEXT);
+    *at = '\0';
 }
 
 /* The configurations of a pool: the best labellings by its services, and the last-mile one. */
 static struct rollout_pool *make_pool(const struct arm *arm, const struct arm_state *state,
-                                      const int *services, int count)
+                                      const struct needy *needy, int count)
 {
     struct candidate found[POOL_MAX + 1];
+    int services[CANDIDATE_SERVICES_MAX] = {0};
+    for (int m = 0; m < count; m++)
+        services[m] = needy[m].service;
     int most = (int)arm->parameters->mcts_children;
     most =
         candidates_top(arm, state, services, count, found, most < POOL_MAX ? most : POOL_MAX);
@@ -94,17 +99,17 @@ static struct rollout_pool *make_pool(const struct arm *arm, const struct arm_st
 static const struct rollout_pool *find_pool(const struct arm *arm, struct rollout_pools *pools,
                                             const struct arm_state *state)
 {
-    int services[CANDIDATE_SERVICES_MAX];
+    struct needy needy[CANDIDATE_SERVICES_MAX];
     char text[TYPE_TEXT];
-    int count = find_neediest(arm, state, services);
+    int count = find_neediest(arm, state, needy);
     assert(count > 0);
-    write_type(arm, state, services, count, text);
+    write_type(needy, count, text);
     ptrdiff_t at = map_find(&pools->types, text);
     if (at >= 0)
         return pools->pools.data[at];
     if (pools->pools.count >= POOLS_MAX)
         rollout_pools_done(pools); /* begin anew: memory stays bounded */
-    vec_add(&pools->pools, make_pool(arm, state, services, count));
+    vec_add(&pools->pools, make_pool(arm, state, needy, count));
     map_put(&pools->types, text, pools);
     return pools->pools.data[pools->pools.count - 1];
 }

@@ -5,8 +5,8 @@
  * type and takes a random member of that pool, until the state is complete.
  *
  * The type, which the paper leaves open: the services that miss the most GPUs
- * (mcts-services of them) and, for each, how much it misses of its last GPU in
- * mcts-levels steps.
+ * (mcts-services of them) and how many each misses, coarsely: by powers of two, the last
+ * GPU in mcts-levels steps.
  */
 #ifndef TRANCHE_PLAN_ROLLOUT_H
 #define TRANCHE_PLAN_ROLLOUT_H

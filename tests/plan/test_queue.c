@@ -37,7 +37,7 @@ static void test_mean_of_single_server(void **state)
     struct queue_objective mean = {.percentile = 0, .latency_ms = 100};
     for (double load = 0.05; load < 1; load += 0.05) {
         double expected = latency + load * latency / (2 * (1 - load));
-        assert_near(queue_latency_ms(model, &server, &mean, load * 100), expected, 1e-9);
+        assert_near(queue_latency_ms(model, &server, &mean, load * 100), expected, 1e-3);
     }
 }
 
@@ -104,7 +104,7 @@ static void test_several_processes(void **state)
             struct queue_server server = single(procs[i], &latency);
             struct queue_objective mean = {.percentile = 0, .latency_ms = 1};
             double time = queue_latency_ms(model, &server, &mean, load * procs[i] * 1000);
-            assert_near(time, 1 + crommelin_wait(procs[i], load), 1e-6);
+            assert_near(time, 1 + crommelin_wait(procs[i], load), 1e-3);
         }
 }
 
