@@ -276,6 +276,43 @@ struct live_board *live_board_new(const struct gpu_identity *identity,
     return live;
 }
 
+/* What NVML would say of a profile of the table. */
+static struct gpu_live_profile profile_of_table(const struct mig_profile *from)
+{
+    struct gpu_live_profile ret = {.nvml_enum = from->nvml_enum,
+                                   .profile_id = from->profile_id,
+                                   .compute_slices = from->compute_slices,
+                                   .max_instances = from->max_instances,
+                                   .sm = from->sm,
+                                   .copy_engines = from->copy_engines,
+                                   .decoders = from->engines[MIG_DECODER],
+                                   .encoders = from->engines[MIG_ENCODER],
+                                   .jpeg = from->engines[MIG_JPEG],
+                                   .ofa = from->engines[MIG_OFA],
+                                   .memory_mib = from->memory_mib};
+
+    snprintf(ret.name, sizeof ret.name, "%s", from->name);
+    for (int start = 0; start < MIG_UNITS_MAX; start++)
+        if (from->starts >> start & 1)
+            ret.placements[ret.placement_count++] =
+                (struct gpu_placement){.start = start, .size = from->placement_size};
+    return ret;
+}
+
+struct live_board *live_board_of_table(const struct mig_board *board)
+{
+    struct gpu_live_profile profiles[GPU_LIVE_PROFILES_MAX];
+    struct gpu_identity identity = {.cc_major = board->cc_major, .cc_minor = board->cc_minor};
+
+    assert(board->has_mig && board->profile_count <= GPU_LIVE_PROFILES_MAX);
+    snprintf(identity.name, sizeof identity.name, "%s", board->gpu);
+    if (board->pci_device_id_count)
+        identity.pci_device_id = board->pci_device_ids[0];
+    for (int i = 0; i < board->profile_count; i++)
+        profiles[i] = profile_of_table(&board->profiles[i]);
+    return live_board_new(&identity, profiles, board->profile_count);
+}
+
 void live_board_free(struct live_board *live)
 {
     if (!live)

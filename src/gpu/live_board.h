@@ -29,6 +29,9 @@ struct live_board {
 /* Never NULL; the identity's text is copied. */
 struct live_board *live_board_new(const struct gpu_identity *identity,
                                   const struct gpu_live_profile *profiles, int count);
+/* The same for a driver that says what the table of this board says: where there is no
+ * driver (tests, offline checks of a config). The board must have MIG. */
+struct live_board *live_board_of_table(const struct mig_board *board);
 void live_board_free(struct live_board *live); /* NULL is fine */
 CLEANUP_DEFINE_FREE(live_board)
 

@@ -26,27 +26,6 @@ static bool keep_layout(const struct mig_layout *layout, void *context)
     return true;
 }
 
-static struct live_board *live_of(const struct mig_board *board)
-{
-    struct gpu_live_profile profiles[GPU_LIVE_PROFILES_MAX] = {0};
-    struct gpu_identity identity = {.name = "test", .pci_device_id = board->pci_device_ids[0]};
-
-    for (int i = 0; i < board->profile_count; i++) {
-        const struct mig_profile *from = &board->profiles[i];
-        profiles[i] = (struct gpu_live_profile){.nvml_enum = from->nvml_enum,
-                                                .profile_id = from->profile_id,
-                                                .compute_slices = from->compute_slices,
-                                                .max_instances = from->max_instances,
-                                                .memory_mib = from->memory_mib};
-        snprintf(profiles[i].name, GPU_TEXT_SIZE, "%s", from->name);
-        for (int start = 0; start < MIG_UNITS_MAX; start++)
-            if (from->starts >> start & 1)
-                profiles[i].placements[profiles[i].placement_count++] =
-                    (struct gpu_placement){start, from->placement_size};
-    }
-    return live_board_new(&identity, profiles, board->profile_count);
-}
-
 /* --- a machine of one GPU, as the planner sees it --- */
 
 static void set_layout(struct gpu *gpu, const struct mig_layout *layout)
@@ -196,7 +175,7 @@ static void check_board(const char *slug, const char *universe_name, uint64_t se
 
     print_message("# %s %s, seed %llu\n", slug, universe_name, (unsigned long long)seed);
     gpu->processes_unknown = STR_EMPTY;
-    gpu->live = live_of(board);
+    gpu->live = live_board_of_table(board);
     gpu->identity.mig_capable = true;
     gpu->mode = (struct gpu_mig_mode){true, true};
     layouts.count = 0;
@@ -231,7 +210,7 @@ static void test_busy_instances_are_kept(void **state)
 
     (void)state;
     gpu->processes_unknown = STR_EMPTY;
-    gpu->live = live_of(board);
+    gpu->live = live_board_of_table(board);
     gpu->mode = (struct gpu_mig_mode){true, true};
     assert_int_equal(mig_layout_parse(board, "1g@0 1g@1 1g@2 1g@5", &from, &err), 0);
     assert_int_equal(gpu_layout_parse(gpu->live, "1g 2g", &wanted, &err), 0);
@@ -256,7 +235,7 @@ static void test_compute_instances_of_a_kept_instance(void **state)
 
     (void)state;
     gpu->processes_unknown = STR_EMPTY;
-    gpu->live = live_of(mig_board_find("a100-40gb"));
+    gpu->live = live_board_of_table(mig_board_find("a100-40gb"));
     gpu->mode = (struct gpu_mig_mode){true, true};
     assert_int_equal(mig_layout_parse(&gpu->live->board, "3g@4", &from, &err), 0);
     assert_int_equal(gpu_layout_parse(gpu->live, "3g:2c+1c", &wanted, &err), 0);

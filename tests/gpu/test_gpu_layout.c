@@ -6,35 +6,10 @@
 
 static struct live_board *live;
 
-/* A board as its table says, through the way that a driver's answer takes. */
-static struct live_board *live_named(const char *slug)
-{
-    struct gpu_live_profile profiles[GPU_LIVE_PROFILES_MAX] = {0};
-    const struct mig_board *board = mig_board_find(slug);
-    struct gpu_identity identity = {.name = "test", .pci_device_id = board->pci_device_ids[0]};
-
-    for (int i = 0; i < board->profile_count; i++) {
-        const struct mig_profile *from = &board->profiles[i];
-        struct gpu_live_profile *to = &profiles[i];
-        *to = (struct gpu_live_profile){.nvml_enum = from->nvml_enum,
-                                        .profile_id = from->profile_id,
-                                        .compute_slices = from->compute_slices,
-                                        .max_instances = from->max_instances,
-                                        .sm = from->sm,
-                                        .memory_mib = from->memory_mib};
-        snprintf(to->name, sizeof to->name, "%s", from->name);
-        for (int start = 0; start < MIG_UNITS_MAX; start++)
-            if (from->starts >> start & 1)
-                to->placements[to->placement_count++] =
-                    (struct gpu_placement){start, from->placement_size};
-    }
-    return live_board_new(&identity, profiles, board->profile_count);
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    live = live_named("a100-40gb");
+    live = live_board_of_table(mig_board_find("a100-40gb"));
     return 0;
 }
 
