@@ -31,6 +31,12 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
+const volatile sig_atomic_t *bench_interrupts(void)
+{
+    catch_interrupts();
+    return &interrupted;
+}
+
 static enum measure_device find_device(const char *name)
 {
     for (int i = 0; i < MEASURE_DEVICE_COUNT; i++)

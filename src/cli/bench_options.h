@@ -76,6 +76,9 @@ struct bench_how {
 int bench_settings(const struct bench_how *how, struct measure_settings *ret_settings,
                    const struct mig_board **ret_board, struct error *err);
 
+/* Handles Ctrl-C and SIGTERM from now on: set when one has come. */
+const volatile sig_atomic_t *bench_interrupts(void);
+
 /* "NAME=MODEL" or "MODEL": the model, and its name in results: of a file its name without
  * folder and .onnx, of a built-in model its text. *ret_name is owned by the caller. E_IO
  * when the file is not there. */
