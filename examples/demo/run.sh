@@ -1,3 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The main job on this machine: measure real models on slices, plan, verify, draw, compare.
+# Without a GPU a slice is a CPU quota, and the results say so.
+#
+#     examples/demo/run.sh BUILD        leaves its files in BUILD/demo
+set -euo pipefail
+build=$1
+here=$(dirname "$0")
+demo=$build/demo
+tranche=$build/tranche
+mkdir -p "$demo"
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "measure three models on the slices of an A100-40GB (CPU quotas stand for slices)"
+"$tranche" bench sweep --board a100-40gb --batches 1,4 \
+    --model "$build/models/ppocr_det.onnx" --model "$build/models/ppocr_rec.onnx" \
+    --model "$build/models/ppocr_cls.onnx" -o "$demo/measurements.csv"
+cut -d, -f1,3,4,6,9 "$demo/measurements.csv" | column -s, -t
+
+step "plan the fewest GPUs for examples/demo/services.yaml"
+inputs=(-s "$here/services.yaml" -m "$demo/measurements.csv")
+"$tranche" plan "${inputs[@]}" -o "$demo/plan.json"
+"$tranche" plan "${inputs[@]}"
+
+step "verify it independently"
+"$tranche" plan verify "$demo/plan.json" "${inputs[@]}"
+
+step "draw it"
+"$tranche" plan draw "$demo/plan.json"
+"$tranche" plan draw "$demo/plan.json" --format svg -o "$demo/layout.svg"
+echo "$demo/layout.svg"
+
+step "against fixed partitions and the other planners"
+"$tranche" plan compare "${inputs[@]}"
 
 step "one page of it all"
 "$tranche" report "$demo/measurements.csv" "$demo/plan.json" --title "tranche demo" -o "$demo/report.html"
