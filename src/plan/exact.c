@@ -9,16 +9,21 @@
 #include <assert.h>
 #include <math.h>
 
+#include "plan/exact.h"
+
 #include "plan/aggregate.h"
 #include "plan/balance.h"
+#include "plan/change.h"
 #include "plan/compact.h"
 #include "plan/dual.h"
+#include "plan/pin.h"
 #include "plan/seats.h"
 #include "plan/spread.h"
 
 enum {
     ROUNDS_MAX = 200,
     BALANCE_TRIES = 5,
+    REACH_TRIES = 2,
     SPREAD_ROUNDS = 40,
     GPUS_MAX = 250000, /* larger plans are not written */
     COMPACT_COLUMNS_MAX = 600,
@@ -121,12 +126,16 @@ static bool can_spread(struct exact *exact, const struct aggregate *aggregate)
     if (!exact->spread)
         return true;
     struct arena arena = {0};
-    CLEANUP(solution_done) struct solution solution = {0};
+    CLEANUP(solution_done) struct solution solution = {0}, whole = {0};
     double *largest_rps = xcalloc((size_t)problem->service_count + 1, sizeof *largest_rps);
     aggregate_label(aggregate, problem, &exact->patterns, &solution);
-    solution_add_untouched(problem, &solution);
-    const struct seat *seats = seats_assign(problem, &solution, &arena);
-    bool can = spread_try(problem, seats, &solution, largest_rps);
+    if (problem->pinned)
+        pinned_problem_expand(problem->pinned, &solution, &whole);
+    const struct problem *base = problem->pinned ? problem->pinned->base : problem;
+    struct solution *checked = problem->pinned ? &whole : &solution;
+    solution_add_untouched(base, checked);
+    const struct seat *seats = seats_assign(base, checked, &arena);
+    bool can = spread_try(base, seats, checked, largest_rps);
     for (int i = 0; i < problem->service_count; i++) {
         double full_rps = problem->services->services.data[i].rate_rps;
         struct cover *cover = &exact->covers[i];
@@ -341,8 +350,8 @@ static bool needs_too_many(const struct exact *exact)
     return exact->bound / fmax(dearest, cheapest) > GPUS_MAX || gpus > 2.0 * GPUS_MAX;
 }
 
-static int exact_solve(const struct problem *problem, const struct solver_settings *settings,
-                       struct solution *ret_solution, struct error *err)
+int exact_solve_free(const struct problem *problem, const struct solver_settings *settings,
+                     struct solution *ret_solution, struct error *err)
 {
     CLEANUP(exact_done) struct exact exact = {.problem = problem, .settings = settings};
     (void)err;
@@ -371,6 +380,39 @@ static int exact_solve(const struct problem *problem, const struct solver_settin
     if (exact.has_best)
         aggregate_label(&exact.best, problem, &exact.patterns, ret_solution);
     return 0;
+}
+
+bool exact_reach(const struct problem *problem, const struct solver_settings *settings,
+                 double cost_max, struct solution *ret_solution)
+{
+    CLEANUP(exact_done) struct exact exact = {.problem = problem, .settings = settings};
+    prepare(&exact);
+    for (int i = 0; i < problem->service_count; i++)
+        if (!cover_possible(&exact.covers[i]))
+            return false;
+    raise_bound(&exact);
+    double room = cost_max - problem->base_cost;
+    if (exact.bound > room + 1e-7 * fmax(1, fabs(room)))
+        return false;
+    for (int round = 0; round < (exact.spread ? SPREAD_ROUNDS : 1); round++) {
+        exact.unspread = false;
+        if (try_cost(&exact, room, REACH_TRIES) || !exact.unspread)
+            break;
+        renew_covers(&exact);
+    }
+    ret_solution->feasible = exact.has_best;
+    if (exact.has_best)
+        aggregate_label(&exact.best, problem, &exact.patterns, ret_solution);
+    return exact.has_best;
+}
+
+static int exact_solve(const struct problem *problem, const struct solver_settings *settings,
+                       struct solution *ret_solution, struct error *err)
+{
+    int rc = exact_solve_free(problem, settings, ret_solution, err);
+    if (rc == 0 && ret_solution->feasible && problem->from && !ret_solution->stopped_by_budget)
+        rc = change_keep(problem, settings, ret_solution, err);
+    return rc;
 }
 
 const struct solver solver_exact = {

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/change.h"
 #include "verify/verify.h"
 
 struct plan_request plan_request_default(const struct service_set *services,
@@ -128,10 +129,12 @@ static int check_plan(const struct plan_request *request, const struct plan *pla
 }
 
 static int finish(const struct plan_request *request, const struct solver *solver,
-                  const struct problem *problem, const struct solution *solution,
+                  const struct problem *problem, struct solution *solution,
                   struct plan *ret_plan, struct error *err)
 {
     struct plan plan;
+    if (solution->feasible)
+        change_match(problem, solution);
     int rc = assemble_plan(problem, solution,
                            &(struct assemble_options){.algorithm = solver->name,
                                                       .seed = request->settings.seed,
@@ -139,6 +142,10 @@ static int finish(const struct plan_request *request, const struct solver *solve
                            &plan, err);
     if (rc < 0)
         return rc;
+    if (request->from && plan.status != PLAN_INFEASIBLE) {
+        plan.extra = json_object();
+        json_object_set_new(plan.extra, "changes", change_to_json(request->from, &plan));
+    }
     if (plan.status != PLAN_INFEASIBLE)
         rc = check_plan(request, &plan, err);
     if (rc < 0)
