@@ -104,7 +104,8 @@ static void add_hatch(struct str *text, struct canvas_rect rect)
 
     assert(rect.width > 0 && rect.height > 0);
     str_addf(text, "<path class=\"tr-h\" d=\"");
-    for (double across = HATCH_STEP; across < rect.width + rect.height; across += HATCH_STEP) {
+    for (int i = 1; i * HATCH_STEP < rect.width + rect.height; i++) {
+        double across = i * HATCH_STEP;
         double over = across - rect.height; /* how far the lower end is cut off */
         double beyond = across - rect.width;
 

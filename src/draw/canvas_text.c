@@ -147,7 +147,7 @@ static void put_character(struct text_canvas *text, int column, int row, const c
     assert(strlen(bytes) < BYTES_MAX);
     if (!cell)
         return;
-    strcpy(cell->words, bytes);
+    memcpy(cell->words, bytes, strlen(bytes) + 1);
     cell->colour = colour;
 }
 
@@ -204,7 +204,7 @@ static size_t character_read(const char *words, char ret_bytes[BYTES_MAX], int *
 
     assert(*words);
     if (width < 0) {
-        strcpy(ret_bytes, "?");
+        memcpy(ret_bytes, "?", 2);
         *ret_width = 1;
         return 1;
     }

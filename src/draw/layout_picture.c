@@ -240,7 +240,7 @@ static uint32_t usable_units(const struct mig_board *board, const struct mig_lay
 static void draw_free(struct canvas *canvas, const struct draw_gpu *gpu, int left, int top)
 {
     uint32_t taken = mig_layout_span(gpu->board, &gpu->layout);
-    uint32_t usable = usable_units(gpu->board, &gpu->layout) & ~taken;
+    uint32_t usable = usable_units(gpu->board, &gpu->layout);
     int unit = unit_columns(gpu->board);
 
     assert(!(usable & taken));

@@ -172,7 +172,7 @@ int mig_layout_parse(const struct mig_board *board, const char *text,
     if (!*rest)
         return error_set(err, E_INPUT, "layout: no text; expected instances, or - for none");
     while (*rest && !empty) {
-        struct entry entry;
+        struct entry entry = {0};
 
         if (word_next(&rest, &word, err) < 0 || entry_parse(board, word.bytes, &entry, err) < 0)
             return -E_INPUT;

@@ -223,7 +223,7 @@ int mig_layout_place(const struct mig_board *board, const struct mig_layout *req
                      struct error *err)
 {
     struct search search = {.board = board};
-    struct mig_layout fixed;
+    struct mig_layout fixed = {0};
 
     assert(board && request && ret_layout);
     if (split(request, existing, &search, &fixed, err) < 0)

@@ -20,7 +20,7 @@
 set -u
 
 golden_folder=$TRANCHE_SOURCE_ROOT/tests/cli/golden
-work=$(mktemp -d)
+work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/in"
 cd "$work/in" || exit 99

@@ -97,7 +97,7 @@ is_status 4 "-o into a missing folder"
 err_has "/nonexistent/page" "-o into a missing folder is named"
 tranche help -o .
 is_status 4 "-o onto a directory"
-if [ -w /dev/full ]; then
+if [ -c /dev/full ]; then
     status=0
     "$TRANCHE" help --man >/dev/full 2>"$err" || status=$?
     is_status 4 "full disk"

@@ -68,7 +68,7 @@ static void test_style(void **state)
 
 /* A descriptor of the process put onto a new pseudo-terminal of 20 columns. */
 struct terminal {
-    int master, saved, fd;
+    int master, slave, saved, fd;
 };
 
 static struct terminal open_terminal(int fd)
@@ -83,20 +83,26 @@ static struct terminal open_terminal(int fd)
     assert_int_equal(tcgetattr(slave, &raw), 0);
     cfmakeraw(&raw);
     assert_int_equal(tcsetattr(slave, TCSANOW, &raw), 0);
-    struct terminal terminal = {master, dup(fd), fd};
+    struct terminal terminal = {master, slave, dup(fd), fd};
     assert_int_equal(dup2(slave, fd), fd);
-    close(slave);
     return terminal;
 }
 
-/* What was written there; the descriptor is what it was. */
+/* What was written there; the descriptor is what it was. The kernel hands bytes on when it
+ * likes, so that only a mark behind them says that all have come. */
 static void close_terminal(struct terminal *terminal, char *got, size_t size)
 {
-    assert_int_equal(fcntl(terminal->master, F_SETFL, O_NONBLOCK), 0);
-    ssize_t length = read(terminal->master, got, size - 1);
-    got[length > 0 ? length : 0] = '\0';
+    static const char mark = '$';
+    size_t length = 0;
+
+    assert_int_equal(write(terminal->slave, &mark, 1), 1);
+    while (length < size && read(terminal->master, got + length, 1) == 1 && got[length] != mark)
+        length++;
+    assert_true(length < size);
+    got[length] = '\0';
     dup2(terminal->saved, terminal->fd);
     close(terminal->saved);
+    close(terminal->slave);
     close(terminal->master);
 }
 
