@@ -146,19 +146,6 @@ static nvmlReturn_t faults_before(struct sim_call *call)
     return call->effects.error_before;
 }
 
-/* dlclose(): go-nvml unloads and loads the library around each use. At exit other threads may
- * still call, hence the lock; one that is held then is left alone. */
-__attribute__((destructor)) static void release_faults(void)
-{
-    if (pthread_mutex_trylock(&library.plan_lock) != 0)
-        return;
-    sim_faults_free(library.faults);
-    free(library.faults_text);
-    library.faults = NULL;
-    library.faults_text = NULL;
-    pthread_mutex_unlock(&library.plan_lock);
-}
-
 /* One line a call, "PID NUMBER FUNCTION GPU RESULT", appended whole. */
 static void trace(const struct sim_call *call, nvmlReturn_t status)
 {
