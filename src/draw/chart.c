@@ -144,8 +144,8 @@ static void each_mark(const struct plot *plot, const struct axis *axis,
     for (double at = axis->low; at <= axis->high + step * 1e-6; at += step) {
         CLEANUP(str_done) struct str words = STR_EMPTY;
         double value = axis->logarithmic ? pow(10, at) : at;
-        if (fabs(value) < step * 1e-9)
-            value = 0;
+        if (!axis->logarithmic && fabs(value) < step * 1e-9)
+            value = 0; /* what is left of 0.3 - 3 * 0.1 */
         char text[32];
         snprintf(text, sizeof text, "%.6g", value);
         str_add(&words, text);

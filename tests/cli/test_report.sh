@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tranche report and tranche plan draw.
+. "$TRANCHE_SOURCE_ROOT/tests/cli/lib.sh"
+
+examples=$TRANCHE_SOURCE_ROOT/examples/paper
+tranche plan -s "$examples/services.yaml" -m "$examples/measurements.csv" -o plan.json
+is_status 0 "a plan to show"
+
+tranche plan draw plan.json
+is_status 0 "draw in text"
+out_has "27 GPUs for 16 services, proved optimal" "the title counts"
+out_has "bert-base-uncased-pytorch" "services are named"
+tranche plan draw plan.json -o plan.svg
+is_status 0 "draw in SVG by the file's name"
+grep -q '^<svg' plan.svg
+ok $? "it is SVG"
+fails 4 "nothing.json" "a plan that is not there" plan draw nothing.json
+echo '{' >broken.json
+fails 3 "broken.json:2:1" "a plan that is no JSON" plan draw broken.json
+
+tranche report "$examples/measurements.csv" plan.json --title 'A & B' -o report.html
+is_status 0 "one page of both"
+grep -q '<title>A &amp; B</title>' report.html
+ok $? "the title is escaped"
+grep -q 'pytorch/gpt2 on a100-40gb (inference)' report.html
+ok $? "a section for each model"
+[ "$(grep -c '<svg' report.html)" -ge 33 ]
+ok $? "figures of 16 models and the plan"
+! grep -qE '(src|href)="?https?:' report.html
+ok $? "nothing is fetched from elsewhere"
+! grep -q '<script' report.html
+ok $? "no script"
+! grep -qE '[">]-?(nan|inf)' report.html
+ok $? "no value that is none"
+
+fails 4 "missing.csv" "a file that is not there" report missing.csv -o page.html
+echo '{"schema": "other/1"}' >other.json
+fails 3 "schema is other/1" "JSON of another kind" report other.json -o page.html
+printf "a,b\n1,2\n" >other.csv
+fails 3 "other.csv:1" "a CSV of another kind" report other.csv -o page.html
+[ ! -e page.html ]
+ok $? "a failure leaves no page"
+fails 2 "FILE" "no file at all" report
+finish
