@@ -34,7 +34,8 @@ build-tsan/build.ninja:
 build-clang/build.ninja:
 	@test -f $@ || CC=clang meson setup build-clang
 
-demo: all ## the main job: measure, plan, verify, draw (build/demo)
+demo: $(BUILD)/build.ninja ## the main job: measure, plan, verify, draw (build/demo)
+	@ninja -C $(BUILD) tranche sim/libnvidia-ml.so.1
 	@$(SETUP) demo
 	@tools/fetch_packages.sh $(BUILD)
 	@examples/demo/run.sh $(BUILD)
