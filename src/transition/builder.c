@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transition/builder.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum { OCCUPANTS_TRACKED = 128 };
+
+void builder_init(struct builder *builder, const struct work *work,
+                  const struct action_times *times)
+{
+    const struct transition *transition = work->transition;
+    *builder = (struct builder){.transition = work->transition, .times = times};
+    builder->services = xcalloc(transition->services.count, sizeof *builder->services);
+    for (size_t s = 0; s < transition->services.count; s++)
+        builder->services[s].slack_rps =
+            fmax(work->services[s].capacity_rps - work->services[s].floor_rps, 0);
+    for (size_t g = 0; g < work->layouts.count; g++) {
+        struct builder_gpu *gpu = vec_push(&builder->gpus);
+        const struct mig_layout *layout = &work->layouts.data[g];
+        for (int i = 0; i < layout->count; i++) {
+            struct occupant occupant = {
+                layout->instances[i].profile, layout->instances[i].start, -1, {0}};
+            vec_add(&gpu->occupants, occupant);
+        }
+    }
+}
+
+void builder_done(struct builder *builder)
+{
+    for (size_t g = 0; g < builder->gpus.count; g++)
+        vec_done(&builder->gpus.data[g].occupants);
+    vec_done(&builder->gpus);
+    for (size_t s = 0; builder->services && s < builder->transition->services.count; s++)
+        vec_done(&builder->services[s].ready);
+    free(builder->services);
+    vec_done(&builder->more);
+    *builder = (struct builder){0};
+}
+
+static struct builder_gpu *gpu_of(struct builder *builder, int gpu)
+{
+    while ((int)builder->gpus.count <= gpu)
+        (void)vec_push(&builder->gpus); /* borrowed meanwhile */
+    return &builder->gpus.data[gpu];
+}
+
+void builder_also_after(struct builder *builder, int action)
+{
+    if (action >= 0)
+        vec_add(&builder->more, action);
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Appends an action that waits for the actions gathered in `more`. */
+static int add_action(struct builder *builder, enum action_kind kind, struct slot slot,
+                      struct serving serving)
+{
+    struct transition *transition = builder->transition;
+    int index = (int)transition->actions.count;
+    struct transition_action action = {.id = "",
+                                       .kind = kind,
+                                       .group = builder->group,
+                                       .gpu = slot.gpu,
+                                       .profile = slot.profile,
+                                       .start = slot.start,
+                                       .service = serving.service,
+                                       .batch = serving.batch,
+                                       .procs = serving.procs,
+                                       .rate_rps = serving.rate_rps};
+    const char *name =
+        serving.service < 0 ? NULL : transition->services.data[serving.service].name;
+    action.seconds = action_times_seconds(builder->times, kind, name);
+    if (builder->more.count > 0)
+        qsort(builder->more.data, builder->more.count, sizeof(int), compare_ints);
+    for (size_t i = 0; i < builder->more.count; i++) {
+        assert(builder->more.data[i] < index);
+        if (i == 0 || builder->more.data[i - 1] != builder->more.data[i])
+            vec_add(&action.after, builder->more.data[i]);
+    }
+    vec_clear(&builder->more);
+    vec_add(&transition->actions, action);
+    return index;
+}
+
+static uint32_t span_of(const struct mig_board *board, const struct occupant *occupant)
+{
+    struct mig_instance instance = {(int8_t)occupant->profile, (int8_t)occupant->start};
+    return mig_instance_span(board, instance);
+}
+
+static bool is_before(const struct occupant *newer, size_t index)
+{
+    return index < OCCUPANTS_TRACKED && newer->before[index / 64] >> (index % 64) & 1;
+}
+
+/* The creation of `newer` waits for the deletion of occupant `index`, and so for all that the
+ * latter's creation waited for. */
+static void wait_for(struct builder *builder, const struct builder_gpu *gpu,
+                     struct occupant *newer, size_t index)
+{
+    const struct occupant *older = &gpu->occupants.data[index];
+    assert(older->delete >= 0);
+    builder_also_after(builder, older->delete);
+    if (index < OCCUPANTS_TRACKED)
+        newer->before[index / 64] |= UINT64_C(1) << (index % 64);
+    newer->before[0] |= older->before[0];
+    newer->before[1] |= older->before[1];
+}
+
+static int engines_of(const struct mig_board *board, int profile, int engine)
+{
+    int engines = board->profiles[profile].engines[engine];
+    return engines == MIG_UNKNOWN ? 0 : engines;
+}
+
+/* Whether the limits by count hold when all that `newer` does not wait for is there. */
+static bool counts_hold(const struct mig_board *board, const struct builder_gpu *gpu,
+                        const struct occupant *newer)
+{
+    int instances = 1, alike = 1, engines[MIG_ENGINE_COUNT];
+    for (int e = 0; e < MIG_ENGINE_COUNT; e++)
+        engines[e] = engines_of(board, newer->profile, e);
+    for (size_t i = 0; i < gpu->occupants.count; i++) {
+        const struct occupant *occupant = &gpu->occupants.data[i];
+        if (is_before(newer, i))
+            continue;
+        instances++;
+        alike += occupant->profile == newer->profile;
+        for (int e = 0; e < MIG_ENGINE_COUNT; e++)
+            engines[e] += engines_of(board, occupant->profile, e);
+    }
+    bool hold = instances <= board->max_instances &&
+                alike <= board->profiles[newer->profile].max_instances;
+    for (int e = 0; e < MIG_ENGINE_COUNT; e++)
+        hold &= board->engine_limits[e] == MIG_UNKNOWN || engines[e] <= board->engine_limits[e];
+    return hold;
+}
+
+int builder_create(struct builder *builder, struct slot slot)
+{
+    struct builder_gpu *gpu = gpu_of(builder, slot.gpu);
+    const struct mig_board *board = builder->transition->gpus.data[slot.gpu].board;
+    struct occupant newer = {slot.profile, slot.start, -1, {0}};
+    uint32_t open = slot_span(builder->transition, slot);
+    for (size_t i = gpu->occupants.count; i-- > 0 && open;) {
+        uint32_t span = span_of(board, &gpu->occupants.data[i]);
+        if (!(span & open))
+            continue;
+        wait_for(builder, gpu, &newer, i);
+        open &= ~span;
+    }
+    for (size_t i = 0; i < gpu->occupants.count && !counts_hold(board, gpu, &newer); i++)
+        if (gpu->occupants.data[i].delete >= 0 && !is_before(&newer, i))
+            wait_for(builder, gpu, &newer, i);
+    vec_add(&gpu->occupants, newer);
+    return add_action(builder, ACTION_CREATE_INSTANCE, slot, (struct serving){.service = -1});
+}
+
+int builder_start(struct builder *builder, struct slot slot, struct serving serving,
+                  int previous)
+{
+    assert(serving.service >= 0);
+    builder_also_after(builder, previous);
+    return add_action(builder, ACTION_START, slot, serving);
+}
+
+void builder_ready(struct builder *builder, int start)
+{
+    const struct transition_action *action = &builder->transition->actions.data[start];
+    struct builder_service *service = &builder->services[action->service];
+    assert(action->kind == ACTION_START);
+    if (service->spent == service->ready.count)
+        service->left_rps = action->rate_rps;
+    vec_add(&service->ready, start);
+}
+
+/* Takes what the drain needs from the slack, then from starts in the order of readiness. */
+static void spend(struct builder *builder, struct builder_service *service, double rate_rps,
+                  double floor_rps)
+{
+    double need = rate_rps - service->slack_rps;
+    service->slack_rps = fmax(service->slack_rps - rate_rps, 0);
+    while (!work_fits(need, 0, fmax(floor_rps, rate_rps))) {
+        assert(service->spent < service->ready.count);
+        builder_also_after(builder, service->ready.data[service->spent]);
+        if (service->left_rps > need) {
+            service->left_rps -= need;
+            return;
+        }
+        need -= service->left_rps;
+        if (++service->spent < service->ready.count)
+            service->left_rps =
+                builder->transition->actions.data[service->ready.data[service->spent]].rate_rps;
+    }
+}
+
+int builder_drain(struct builder *builder, struct slot slot, struct serving serving,
+                  int previous)
+{
+    assert(serving.service >= 0);
+    builder_also_after(builder, previous);
+    spend(builder, &builder->services[serving.service], serving.rate_rps,
+          builder->transition->services.data[serving.service].floor_rps);
+    return add_action(builder, ACTION_DRAIN, slot, serving);
+}
+
+int builder_stop(struct builder *builder, int drain)
+{
+    const struct transition_action *action = &builder->transition->actions.data[drain];
+    struct slot slot = {action->gpu, action->profile, action->start};
+    struct serving serving = {action->service, action->batch, action->procs, action->rate_rps};
+    assert(action->kind == ACTION_DRAIN);
+    builder_also_after(builder, drain);
+    return add_action(builder, ACTION_STOP, slot, serving);
+}
+
+int builder_delete(struct builder *builder, struct slot slot, int previous)
+{
+    struct builder_gpu *gpu = gpu_of(builder, slot.gpu);
+    builder_also_after(builder, previous);
+    int action =
+        add_action(builder, ACTION_DELETE_INSTANCE, slot, (struct serving){.service = -1});
+    for (size_t i = gpu->occupants.count; i-- > 0;) {
+        struct occupant *occupant = &gpu->occupants.data[i];
+        if (occupant->profile == slot.profile && occupant->start == slot.start) {
+            assert(occupant->delete < 0);
+            occupant->delete = action;
+            break;
+        }
+    }
+    return action;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transition/dag.h"
+
+#include <assert.h>
+
+#include "base/cleanup.h"
+#include "transition/schedule.h"
+#include "transition/work.h"
+
+enum { SPARES_UNLIMITED = 1 << 20 };
+
+/* How many ways are tried, by the number of instances that come, leave or change. */
+static const struct {
+    size_t items_max;
+    int tries;
+} efforts[] = {{64, 48}, {256, 24}, {1024, 12}, {4096, 5}, {SIZE_MAX, 3}};
+
+/* One try's outcome. */
+struct attempt {
+    VEC(struct transition_action) actions;
+    VEC(struct transition_gpu) gpus;
+    int spares;
+    double makespan_seconds;
+};
+
+static void attempt_done(struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->actions.count; i++)
+        vec_done(&attempt->actions.data[i].after);
+    vec_done(&attempt->actions);
+    vec_done(&attempt->gpus);
+}
+
+/* The first ways are chosen, the others random; each weighs what groups cost and bring. */
+static struct schedule_options options_of(const struct transition_options *options, int number)
+{
+    static const struct schedule_options chosen[] = {
+        {.cost_weight = 1, .gain_weight = 0.5, .need_weight = 4, .many_temporaries = true},
+        {.cost_weight = 1, .gain_weight = 0.5, .need_weight = 4, .reserve = true},
+        {.cost_weight = 1, .gain_weight = 1, .reserve = true, .many_temporaries = true},
+        {.cost_weight = 1},
+    };
+    struct schedule_options way = {0};
+    if (number < (int)(sizeof chosen / sizeof *chosen)) {
+        way = chosen[number];
+    } else {
+        struct rng rng = rng_seed_stream(options->seed, (uint64_t)number);
+        way.cost_weight = rng_uniform(&rng, 0, 2);
+        way.gain_weight = rng_uniform(&rng, 0, 2);
+        way.need_weight = rng_uniform(&rng, 0, 6);
+        way.noise = rng_uniform(&rng, 0, 4);
+        way.reserve = rng_below(&rng, 2);
+        way.many_temporaries = rng_below(&rng, 2);
+    }
+    way.times = options->times;
+    way.seed = options->seed + (uint64_t)number;
+    return way;
+}
+
+static bool is_better(const struct attempt *a, const struct attempt *b)
+{
+    if (a->spares != b->spares)
+        return a->spares < b->spares;
+    if (a->makespan_seconds != b->makespan_seconds)
+        return a->makespan_seconds < b->makespan_seconds;
+    return a->actions.count < b->actions.count;
+}
+
+/* Plays one way; the transition's GPUs are as before afterwards. */
+static int try_way(const struct work *work, const struct schedule_options *way,
+                   struct attempt *ret_attempt, struct error *err)
+{
+    struct transition *transition = work->transition;
+    size_t gpus = transition->gpus.count;
+    struct attempt attempt = {0};
+    int rc = schedule_run(work, way, &attempt.spares, err);
+    attempt.makespan_seconds = rc < 0 ? 0 : transition_makespan(transition);
+    for (size_t i = 0; i < transition->actions.count; i++)
+        vec_add(&attempt.actions, transition->actions.data[i]);
+    for (size_t g = 0; g < transition->gpus.count; g++)
+        vec_add(&attempt.gpus, transition->gpus.data[g]);
+    vec_clear(&transition->actions);
+    transition->gpus.count = gpus;
+    if (rc < 0)
+        attempt_done(&attempt);
+    else
+        *ret_attempt = attempt;
+    return rc;
+}
+
+static int tries_for(const struct work *work)
+{
+    size_t items = work->leaving.count + work->coming.count + work->changing.count, row = 0;
+    while (items > efforts[row].items_max)
+        row++;
+    return efforts[row].tries;
+}
+
+/* The best of the ways that borrow at most `spares` GPUs. */
+static int try_ways(const struct work *work, const struct transition_options *options,
+                    int spares, struct attempt *ret_best, struct error *err)
+{
+    struct attempt best = {.spares = spares + 1};
+    int tries = tries_for(work), rc = -E_NO;
+    bool found = false;
+    for (int number = 0; number < tries; number++) {
+        struct attempt attempt;
+        struct error inner;
+        struct schedule_options way = options_of(options, number);
+        way.spares_max = found ? best.spares : spares;
+        if (try_way(work, &way, &attempt, &inner) < 0) {
+            if (!found && number == 0 && err)
+                *err = inner;
+            continue;
+        }
+        if (!found || is_better(&attempt, &best)) {
+            attempt_done(&best);
+            best = attempt;
+        } else {
+            attempt_done(&attempt);
+        }
+        found = true;
+        rc = 0;
+    }
+    if (found)
+        *ret_best = best;
+    return rc;
+}
+
+static void take(struct transition *transition, struct attempt *best)
+{
+    vec_done(&transition->actions);
+    transition->gpus.count = 0;
+    for (size_t i = 0; i < best->actions.count; i++)
+        vec_add(&transition->actions, best->actions.data[i]);
+    for (size_t g = 0; g < best->gpus.count; g++)
+        vec_add(&transition->gpus, best->gpus.data[g]);
+    best->actions.count = 0;
+    attempt_done(best);
+}
+
+static int say_how_many(int spares, struct error *err)
+{
+    CLEANUP(free_ptr) char *why = xstrdup(err ? err->text : "");
+    return error_set(err, E_NO, "%s; %d spare GPU%s would do (--spare %d)", why, spares,
+                     spares == 1 ? "" : "s", spares);
+}
+
+int dag_plan(struct transition *transition, const struct transition_options *options,
+             struct error *err)
+{
+    struct work work;
+    struct attempt best;
+    int rc = work_build(transition, &work, err);
+    if (rc < 0)
+        return rc;
+    transition->algorithm = "dag";
+    rc = try_ways(&work, options, options->spare, &best, err);
+    if (rc == 0) {
+        take(transition, &best);
+        transition_finish(transition, true);
+    } else {
+        struct attempt enough;
+        if (try_ways(&work, options, SPARES_UNLIMITED, &enough, NULL) == 0) {
+            rc = say_how_many(enough.spares, err);
+            attempt_done(&enough);
+        }
+    }
+    work_done(&work);
+    return rc;
+}
