@@ -350,6 +350,16 @@ static bool needs_too_many(const struct exact *exact)
     return exact->bound / fmax(dearest, cheapest) > GPUS_MAX || gpus > 2.0 * GPUS_MAX;
 }
 
+/* The bound as it is stated: raised to the next sum that prices can make, unless that is
+ * the next whole number anyway, which readers of the document do themselves. */
+static double stated_bound(struct exact *exact)
+{
+    double raised = round_up(exact, exact->bound);
+    if (exact->quantum == 1 || exact->quantum == 0 || raised <= exact->bound)
+        return exact->bound;
+    return exact->has_best ? fmin(raised, exact->best_cost) : raised;
+}
+
 int exact_solve_free(const struct problem *problem, const struct solver_settings *settings,
                      struct solution *ret_solution, struct error *err)
 {
@@ -373,7 +383,7 @@ int exact_solve_free(const struct problem *problem, const struct solver_settings
         find_plan(&exact);
     if (!is_closed(&exact) && !exact.out_of_time)
         close_gap(&exact);
-    ret_solution->bound_cost = problem->base_cost + exact.bound;
+    ret_solution->bound_cost = problem->base_cost + stated_bound(&exact);
     ret_solution->bound_how = exact.how;
     ret_solution->stopped_by_budget = exact.out_of_time;
     ret_solution->feasible = exact.has_best;
