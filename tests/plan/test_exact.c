@@ -52,8 +52,8 @@ static void choose_services(struct small *small, struct rng *rng)
         small->instances_min[i] = rng_below(rng, 5) == 0 ? 2 : 1;
         small->demand[i] = (double)(1 + rng_below(rng, 120));
         str_addf(&small->yaml,
-                 "- {name: s%d, model: m%d, rate_rps: %g, latency_ms: 50, min_instances: %d}\n", i,
-                 i, small->demand[i], small->instances_min[i]);
+                 "- {name: s%d, model: m%d, rate_rps: %g, latency_ms: 50, min_instances: %d}\n",
+                 i, i, small->demand[i], small->instances_min[i]);
         for (int b = 0; b < small->board_count; b++) {
             for (int k = 0; k < small->profile_count[b]; k++) {
                 const struct mig_profile *profile =
@@ -69,7 +69,8 @@ static void choose_services(struct small *small, struct rng *rng)
     }
     str_add(&small->yaml, "fleet:\n");
     for (int b = 0; b < small->board_count; b++) {
-        str_addf(&small->yaml, "- {board: %s, price: %g", small->boards[b]->slug, small->price[b]);
+        str_addf(&small->yaml, "- {board: %s, price: %g", small->boards[b]->slug,
+                 small->price[b]);
         if (small->stock[b] >= 0)
             str_addf(&small->yaml, ", count: %d", small->stock[b]);
         str_add(&small->yaml, "}\n");

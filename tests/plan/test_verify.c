@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verifier accepts what the planner makes and refuses every planted fault, under the
+ * rule that it breaks.
+ */
+#include "support.h"
+
+#include <math.h>
+
+#include "verify/verify.h"
+
+enum { ROUNDS = 300 };
+
+static const char csv[] =
+    "model,board,slice,batch,procs,throughput_rps,latency_ms_p90,memory_mib,task,status\n"
+    "a,a100-40gb,1g,1,1,10,20,1000,inference,ok\n"
+    "a,a100-40gb,2g,1,1,22,15,1000,inference,ok\n"
+    "a,a100-40gb,3g,1,1,35,12,1000,inference,ok\n"
+    "a,a100-40gb,7g,1,1,80,8,1000,inference,ok\n"
+    "a,a100-40gb,1g,8,1,60,140,1000,inference,ok\n"
+    "a,a100-40gb,2g,8,1,60,140,1000,inference,ok\n"
+    "a,a100-40gb,3g,8,1,60,140,1000,inference,ok\n"
+    "a,a100-40gb,7g,8,1,60,140,1000,inference,ok\n"
+    "a,a100-40gb,2g,4,1,30,40,20000,inference,ok\n"
+    "b,a100-40gb,1g,1,1,14,50,1000,inference,ok\n"
+    "b,a100-40gb,4g,2,2,70,90,9000,inference,ok\n"
+    "b,a100-40gb,4g,4,2,90,95,9000,inference,timeout\n"
+    "c,a100-40gb,2g,1,1,40,,,training,ok\n"
+    "c,h100-80gb-sxm5,2g,1,1,80,,,training,ok\n";
+static const char yaml[] =
+    "services:\n"
+    "- {name: x, model: a, rate_rps: 131, latency_ms: 100, percentile: 90, spread: gpu}\n"
+    "- {name: y, model: b, rate_rps: 97, latency_ms: 100, percentile: 90, min_instances: 4}\n"
+    "- {name: z, model: c, task: training, rate_rps: 79}\n"
+    "fleet:\n"
+    "- {board: a100-40gb, count: 9, price: 1, gpus_per_node: 3}\n"
+    "- {board: a100-40gb, gpus: [{id: held, node: n9, instances: [{slice: 1g, start: 0, "
+    "reserved: true}, {slice: 1g, start: 1, service: x}]}]}\n"
+    "latency_rule: batch\n";
+
+struct fault {
+    const char *name;
+    const char *rule; /* that must be among the violations */
+    /* Plants it somewhere by chance; false when there is no place for it. */
+    bool (*plant)(struct plan *plan, struct rng *rng);
+};
+
+/* A serving instance by chance. */
+static struct plan_instance *any_instance(struct plan *plan, struct rng *rng,
+                                          struct plan_gpu **ret_gpu)
+{
+    for (;;) {
+        struct plan_gpu *gpu = &plan->gpus.data[rng_below(rng, plan->gpus.count)];
+        struct plan_instance *instance =
+            &gpu->instances.data[rng_below(rng, gpu->instances.count)];
+        if (instance->service < 0)
+            continue;
+        if (ret_gpu)
+            *ret_gpu = gpu;
+        return instance;
+    }
+}
+
+static bool plant_rate(struct plan *plan, struct rng *rng)
+{
+    any_instance(plan, rng, NULL)->rate_rps *= 0.999;
+    return true;
+}
+
+static bool plant_provided(struct plan *plan, struct rng *rng)
+{
+    plan->services.data[rng_below(rng, plan->services.count)].provided_rps *= 1.001;
+    return true;
+}
+
+static bool plant_required(struct plan *plan, struct rng *rng)
+{
+    plan->services.data[rng_below(rng, plan->services.count)].required_rps *= 0.999;
+    return true;
+}
+
+static bool plant_start(struct plan *plan, struct rng *rng)
+{
+    struct plan_gpu *gpu;
+    struct plan_instance *instance = any_instance(plan, rng, &gpu);
+    instance->start = (instance->start + 1) % 8;
+    struct mig_layout layout;
+    plan_gpu_layout(gpu, &layout);
+    return mig_layout_check(gpu->board, &layout, NULL) < 0;
+}
+
+static bool plant_board(struct plan *plan, struct rng *rng)
+{
+    struct plan_gpu *gpu;
+    any_instance(plan, rng, &gpu);
+    gpu->board = mig_board_find("a100-80gb");
+    return true;
+}
+
+static bool plant_missing(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    int gone = (int)plan->services.count - 1;
+    for (size_t g = 0; g < plan->gpus.count; g++)
+        for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++)
+            if (plan->gpus.data[g].instances.data[i].service == gone)
+                plan->gpus.data[g].instances.data[i] =
+                    plan->gpus.data[g].instances.data[--plan->gpus.data[g].instances.count];
+    plan->services.count--;
+    return true;
+}
+
+static bool plant_unserved(struct plan *plan, struct rng *rng)
+{
+    struct plan_instance *instance = any_instance(plan, rng, NULL);
+    plan->services.data[instance->service].provided_rps -= instance->rate_rps;
+    double left = plan->services.data[instance->service].provided_rps;
+    double needed = plan->services.data[instance->service].required_rps;
+    instance->service = -1;
+    instance->rate_rps = 0;
+    return left < needed;
+}
+
+static bool plant_memory(struct plan *plan, struct rng *rng)
+{
+    struct plan_instance *instance = any_instance(plan, rng, NULL);
+    if (instance->service != 0 || instance->rate_rps != 22)
+        return false;
+    instance->batch = 4;
+    instance->rate_rps = 30;
+    instance->latency_ms = 40;
+    plan->services.data[0].provided_rps += 8;
+    return true;
+}
+
+static bool plant_latency(struct plan *plan, struct rng *rng)
+{
+    struct plan_instance *instance = any_instance(plan, rng, NULL);
+    if (instance->service != 0)
+        return false;
+    plan->services.data[0].provided_rps += 60 - instance->rate_rps;
+    instance->batch = 8;
+    instance->rate_rps = 60;
+    instance->latency_ms = 99;
+    return true;
+}
+
+static bool plant_stated_latency(struct plan *plan, struct rng *rng)
+{
+    struct plan_instance *instance = any_instance(plan, rng, NULL);
+    if (isnan(instance->latency_ms))
+        return false;
+    instance->latency_ms *= 1.01;
+    return true;
+}
+
+static bool plant_batch(struct plan *plan, struct rng *rng)
+{
+    any_instance(plan, rng, NULL)->batch += 3;
+    return true;
+}
+
+static bool plant_stock(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    for (int i = 0; i < 12; i++) {
+        struct plan_gpu *gpu = vec_push(&plan->gpus);
+        gpu->id = arena_printf(&plan->arena, "extra%d", i);
+        gpu->node = "";
+        gpu->board = mig_board_find("a100-40gb");
+    }
+    return true;
+}
+
+static bool plant_reserved(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    struct plan_gpu *gpu = &plan->gpus.data[plan_find_gpu(plan, "held")];
+    for (size_t i = 0; i < gpu->instances.count; i++) {
+        if (gpu->instances.data[i].start != 0)
+            continue;
+        gpu->instances.data[i].service = 0;
+        gpu->instances.data[i].rate_rps = 10;
+        gpu->instances.data[i].latency_ms = 20;
+        plan->services.data[0].provided_rps += 10;
+    }
+    return true;
+}
+
+static bool plant_fixed(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    plan->gpus.data[plan_find_gpu(plan, "held")].id = "other";
+    return true;
+}
+
+static bool plant_cost(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    plan->cost -= 1;
+    plan->bound_cost = plan->cost;
+    return true;
+}
+
+static bool plant_used(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    plan->gpus_used--;
+    return true;
+}
+
+static bool plant_bound(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    plan->status = PLAN_OPTIMAL;
+    plan->bound_cost = plan->cost - 1.5;
+    return true;
+}
+
+static bool plant_emulated(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    plan->emulated = true;
+    return true;
+}
+
+static bool plant_node(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    for (size_t g = 0; g < plan->gpus.count; g++)
+        plan->gpus.data[g].node = "n0";
+    return true;
+}
+
+/* Moves all of the service that must be spread into as few GPUs as hold it. */
+static bool plant_gathered(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    double gathered = 0;
+    for (size_t g = 0; g < plan->gpus.count; g++) {
+        struct plan_gpu *gpu = &plan->gpus.data[g];
+        bool has = false;
+        for (size_t i = 0; i < gpu->instances.count; i++)
+            has |= gpu->instances.data[i].service == 0;
+        if (!has || gathered > 0)
+            continue;
+        vec_clear(&gpu->instances);
+        struct plan_instance *whole = vec_push(&gpu->instances);
+        *whole = (struct plan_instance){.profile = mig_profile_find(gpu->board, "7g"),
+                                        .batch = 1,
+                                        .procs = 1,
+                                        .rate_rps = 80,
+                                        .latency_ms = 8,
+                                        .max_wait_ms = 25};
+        gathered = 80;
+    }
+    plan->services.data[0].provided_rps = 0;
+    for (size_t g = 0; g < plan->gpus.count; g++)
+        for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++)
+            if (plan->gpus.data[g].instances.data[i].service == 0)
+                plan->services.data[0].provided_rps +=
+                    plan->gpus.data[g].instances.data[i].rate_rps;
+    return plan->services.data[0].provided_rps < 131 + 80 &&
+           plan->services.data[0].provided_rps >= 131;
+}
+
+static const struct fault faults[] = {
+    {"a rate short by 0.1%", "rate", plant_rate},
+    {"a wrong sum", "rate", plant_provided},
+    {"another requirement", "rate", plant_required},
+    {"a start out of place", "layout", plant_start},
+    {"another board", "measurement", plant_board},
+    {"a service missing", "service", plant_missing},
+    {"an instance unserved", "rate", plant_unserved},
+    {"memory over", "memory", plant_memory},
+    {"latency over", "latency", plant_latency},
+    {"latency misstated", "latency", plant_stated_latency},
+    {"a batch that was not measured", "measurement", plant_batch},
+    {"stock over", "stock", plant_stock},
+    {"a reserved slice used", "fixed", plant_reserved},
+    {"a fixed instance gone", "fixed", plant_fixed},
+    {"cost too low", "cost", plant_cost},
+    {"GPUs miscounted", "cost", plant_used},
+    {"optimal without proof", "bound", plant_bound},
+    {"emulated without cause", "emulated", plant_emulated},
+    {"a node overfull", "node", plant_node},
+    {"a service gathered on one GPU", "spread", plant_gathered},
+};
+
+static bool names_rule(const struct violations *violations, const char *rule)
+{
+    for (size_t i = 0; i < violations->list.count; i++)
+        if (strcmp(violations->list.data[i].rule, rule) == 0)
+            return true;
+    return false;
+}
+
+/* A copy by way of the document, so that planting starts from what is on disk. */
+static void copy_plan(const struct plan *plan, struct plan *copy)
+{
+    struct error err = {0};
+    CLEANUP(json_decref_ptr) json_t *root = plan_to_json(plan);
+    if (plan_from_json("plan", root, copy, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void refuses_every_planted_fault(void **state)
+{
+    struct inputs inputs;
+    struct plan plan, copy;
+    struct violations violations;
+    struct rng rng = rng_seed(test_seed());
+    int planted[sizeof faults / sizeof *faults] = {0};
+    (void)state;
+    inputs_read(&inputs, yaml, csv);
+    struct plan_request request = plan_request_default(&inputs.services, &inputs.rows);
+    plan_or_fail(&request, &plan);
+    assert_true(plan.status != PLAN_INFEASIBLE);
+    copy_plan(&plan, &copy);
+    assert_int_equal(plan_verify(&copy, &inputs.services, &inputs.rows, &violations), 0);
+    violations_done(&violations);
+    plan_done(&copy);
+    for (int n = 0; n < ROUNDS; n++) {
+        size_t f = (size_t)n % (sizeof faults / sizeof *faults);
+        copy_plan(&plan, &copy);
+        if (faults[f].plant(&copy, &rng)) {
+            planted[f]++;
+            plan_verify(&copy, &inputs.services, &inputs.rows, &violations);
+            if (!names_rule(&violations, faults[f].rule))
+                fail_msg("round %d: %s was not refused as \"%s\"", n, faults[f].name,
+                         faults[f].rule);
+            violations_done(&violations);
+        }
+        plan_done(&copy);
+    }
+    for (size_t f = 0; f < sizeof faults / sizeof *faults; f++)
+        if (planted[f] == 0)
+            fail_msg("never planted: %s", faults[f].name);
+    plan_done(&plan);
+    inputs_done(&inputs);
+}
+
+static void refuses_rates_the_queue_cannot_keep(void **state)
+{
+    static const char queue_yaml[] =
+        "services:\n- {name: x, model: a, rate_rps: 31, latency_ms: 90, percentile: 90}\n";
+    struct inputs inputs;
+    struct plan plan;
+    struct violations violations;
+    (void)state;
+    inputs_read(&inputs, queue_yaml, csv);
+    struct plan_request request = plan_request_default(&inputs.services, &inputs.rows);
+    plan_or_fail(&request, &plan);
+    assert_int_equal(plan_verify(&plan, &inputs.services, &inputs.rows, &violations), 0);
+    violations_done(&violations);
+    for (size_t g = 0; g < plan.gpus.count; g++)
+        for (size_t i = 0; i < plan.gpus.data[g].instances.count; i++)
+            plan.gpus.data[g].instances.data[i].rate_rps *= 1.1;
+    plan.services.data[0].provided_rps *= 1.1;
+    assert_true(plan_verify(&plan, &inputs.services, &inputs.rows, &violations) > 0);
+    assert_true(names_rule(&violations, "rate"));
+    violations_done(&violations);
+    plan_done(&plan);
+    inputs_done(&inputs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_every_planted_fault),
+        cmocka_unit_test(refuses_rates_the_queue_cannot_keep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
