@@ -232,36 +232,29 @@ static bool plant_node(struct plan *plan, struct rng *rng)
     return true;
 }
 
-/* Moves all of the service that must be spread into as few GPUs as hold it. */
+/* Takes away what lets the spread service lose a GPU, but not so much that its rate is short.
+ */
 static bool plant_gathered(struct plan *plan, struct rng *rng)
 {
+    double most_rps = 0, *provided_rps = &plan->services.data[0].provided_rps;
     (void)rng;
-    double gathered = 0;
     for (size_t g = 0; g < plan->gpus.count; g++) {
-        struct plan_gpu *gpu = &plan->gpus.data[g];
-        bool has = false;
-        for (size_t i = 0; i < gpu->instances.count; i++)
-            has |= gpu->instances.data[i].service == 0;
-        if (!has || gathered > 0)
-            continue;
-        vec_clear(&gpu->instances);
-        struct plan_instance *whole = vec_push(&gpu->instances);
-        *whole = (struct plan_instance){.profile = mig_profile_find(gpu->board, "7g"),
-                                        .batch = 1,
-                                        .procs = 1,
-                                        .rate_rps = 80,
-                                        .latency_ms = 8,
-                                        .max_wait_ms = 25};
-        gathered = 80;
+        double here_rps = 0;
+        for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++) {
+            struct plan_instance *instance = &plan->gpus.data[g].instances.data[i];
+            if (instance->service != 0)
+                continue;
+            if (*provided_rps - instance->rate_rps < plan->services.data[0].required_rps) {
+                here_rps += instance->rate_rps;
+                continue;
+            }
+            *provided_rps -= instance->rate_rps;
+            instance->service = -1;
+            instance->rate_rps = 0;
+        }
+        most_rps = here_rps > most_rps ? here_rps : most_rps;
     }
-    plan->services.data[0].provided_rps = 0;
-    for (size_t g = 0; g < plan->gpus.count; g++)
-        for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++)
-            if (plan->gpus.data[g].instances.data[i].service == 0)
-                plan->services.data[0].provided_rps +=
-                    plan->gpus.data[g].instances.data[i].rate_rps;
-    return plan->services.data[0].provided_rps < 131 + 80 &&
-           plan->services.data[0].provided_rps >= 131;
+    return *provided_rps - most_rps < plan->services.data[0].required_rps;
 }
 
 static const struct fault faults[] = {
