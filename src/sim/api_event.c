@@ -156,9 +156,9 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data,
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data,
                               unsigned int timeout_ms)
 {
-    nvmlEventData_t full;
+    nvmlEventData_t full = {0};
     nvmlReturn_t status = wait_event(__func__, set, data ? &full : NULL, timeout_ms);
-    if (status != NVML_SUCCESS)
+    if (status != NVML_SUCCESS || !data)
         return status;
     data->device = full.device;
     data->eventType = full.eventType;

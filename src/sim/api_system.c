@@ -2,7 +2,6 @@
  *
  * NVML: the library, the driver, and finding devices.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -150,42 +149,14 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device
     return NVML_CALL(NONE, NULL, by_index(call.machine, index, device));
 }
 
-/* "0000:07:00.0", "00000000:07:00.0", "07:00.0" and "0000:07:00" are one address. */
-static bool same_bus_id(const struct sim_pci_address *address, const char *text)
-{
-    unsigned parts[3] = {0};
-    const char *c = text;
-    int count = 0;
-    for (; count < 3; count++) {
-        char *end;
-        parts[count] = (unsigned)strtoul(c, &end, 16);
-        if (end == c)
-            return false;
-        c = end;
-        if (*c != ':')
-            break;
-        c++;
-    }
-    if (strcmp(c, ".0") != 0 && *c != '\0')
-        return false;
-    unsigned domain = count == 2 ? parts[0] : 0;
-    unsigned bus = count == 2 ? parts[1] : parts[0];
-    unsigned device = count == 2 ? parts[2] : parts[1];
-    return count >= 1 && domain == address->domain && bus == address->bus &&
-           device == address->device;
-}
-
 static nvmlReturn_t by_pci(const struct sim_machine *machine, const char *bus_id,
                            nvmlDevice_t *device)
 {
     if (!bus_id || !device)
         return NVML_ERROR_INVALID_ARGUMENT;
-    for (unsigned i = 0; i < machine->gpu_count; i++) {
-        struct sim_pci_address address = sim_pci_address(i);
-        if (same_bus_id(&address, bus_id))
-            return by_index(machine, i, device);
-    }
-    return NVML_ERROR_NOT_FOUND;
+    unsigned gpu;
+    return sim_gpu_by_bus_id(machine, bus_id, &gpu) ? by_index(machine, gpu, device)
+                                                    : NVML_ERROR_NOT_FOUND;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device)

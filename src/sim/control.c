@@ -63,16 +63,23 @@ struct place {
     unsigned gpu, gi, ci; /* NVML_NO_INSTANCE_ID: the whole GPU, the whole GPU instance */
 };
 
+/* "GPU", "GPU/GI" or "GPU/GI/CI". */
 static bool place_by_numbers(const char *text, struct place *ret_place)
 {
     unsigned numbers[3] = {0, NVML_NO_INSTANCE_ID, NVML_NO_INSTANCE_ID};
-    int end = 0;
-    if (sscanf(text, "%u%n/%u%n/%u%n", &numbers[0], &end, &numbers[1], &end, &numbers[2],
-               &end) < 1 ||
-        text[end] != '\0')
-        return false;
-    *ret_place = (struct place){numbers[0], numbers[1], numbers[2]};
-    return true;
+    const char *c = text;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        numbers[i] = (unsigned)strtoul(c, &end, 10);
+        if (end == c || (*end != '/' && *end != '\0'))
+            return false;
+        if (*end == '\0') {
+            *ret_place = (struct place){numbers[0], numbers[1], numbers[2]};
+            return true;
+        }
+        c = end + 1;
+    }
+    return false;
 }
 
 static bool place_by_uuid(const struct sim_machine *machine, const char *text,
@@ -97,23 +104,15 @@ static bool place_by_uuid(const struct sim_machine *machine, const char *text,
 static bool place_by_bus_id(const struct sim_machine *machine, const char *text,
                             struct place *ret_place)
 {
-    unsigned domain, bus, device;
-    if (sscanf(text, "%x:%x:%x.0", &domain, &bus, &device) != 3)
-        return false;
-    for (unsigned gpu = 0; gpu < machine->gpu_count; gpu++) {
-        struct sim_pci_address address = sim_pci_address(gpu);
-        *ret_place = (struct place){gpu, NVML_NO_INSTANCE_ID, NVML_NO_INSTANCE_ID};
-        if (address.domain == domain && address.bus == bus && address.device == device)
-            return true;
-    }
-    return false;
+    *ret_place = (struct place){0, NVML_NO_INSTANCE_ID, NVML_NO_INSTANCE_ID};
+    return sim_gpu_by_bus_id(machine, text, &ret_place->gpu);
 }
 
 /* An index, GPU/GI or GPU/GI/CI, a UUID, or a PCI bus id. */
 static int find_place(const char *text, struct place *ret_place, struct error *err)
 {
     const struct sim_machine *machine = &store.machine;
-    struct place place;
+    struct place place = {0};
     if (!place_by_bus_id(machine, text, &place) && !place_by_uuid(machine, text, &place) &&
         !place_by_numbers(text, &place))
         return error_set(err, E_INPUT,
@@ -189,7 +188,7 @@ static int run_show(const void *options, struct arguments arguments, struct erro
 
 static int reset_one(const char *text, struct error *err)
 {
-    struct place place;
+    struct place place = {0};
     int status = find_place(text, &place, err);
     if (status < 0)
         return status;
@@ -268,7 +267,7 @@ static int complete_place(struct place *place, struct error *err)
 
 static int add_process(const struct process_options *options, uint32_t pid, struct error *err)
 {
-    struct place place;
+    struct place place = {0};
     int status = find_place(options->device, &place, err);
     if (status == 0)
         status = complete_place(&place, err);
@@ -327,15 +326,12 @@ static int run_run(const void *context, struct arguments arguments, struct error
         status = leave(true, add_process(options, (uint32_t)getpid(), err), err);
     if (status < 0)
         return status;
-    char **words = calloc(arguments.count + 1, sizeof *words);
-    if (!words)
-        return error_set_errno(err, E_IO, "%s", arguments.items[0]);
+    assert(arguments.count > 0);
+    CLEANUP(free_ptr) char **words = xcalloc(arguments.count + 1, sizeof *words);
     for (size_t i = 0; i < arguments.count; i++)
         words[i] = (char *)(uintptr_t)arguments.items[i];
-    execvp(words[0], words);
-    status = error_set_errno(err, E_MISSING, "cannot run %s", words[0]);
-    free(words);
-    return status;
+    execvp(arguments.items[0], words);
+    return error_set_errno(err, E_MISSING, "cannot run %s", arguments.items[0]);
 }
 
 /* ---- faults of the hardware ---- */
@@ -349,7 +345,7 @@ static int run_xid(const void *context, struct arguments arguments, struct error
     int status = enter(true, err);
     if (status < 0)
         return status;
-    struct place place;
+    struct place place = {0};
     status = find_place(arguments.items[0], &place, err);
     if (status == 0)
         sim_add_event(&store.machine, &(struct sim_event){.type = nvmlEventTypeXidCriticalError,
@@ -378,7 +374,7 @@ static int run_set(const void *context, struct arguments arguments, struct error
     int status = enter(true, err);
     if (status < 0)
         return status;
-    struct place place;
+    struct place place = {0};
     status = find_place(arguments.items[0], &place, err);
     if (status == 0)
         set_gpu(&store.machine.gpus[place.gpu], context);

@@ -187,9 +187,9 @@ static int parse_effect(struct words *words, struct sim_fault_effects *effects,
     if (!take(words, "error"))
         return error_set(err, E_INPUT, "fault plan: '%s' where error, hang or kill is expected",
                          peek(words));
-    nvmlReturn_t code;
-    if (!sim_return_parse(peek(words), &code))
-        return error_set(err, E_INPUT, "fault plan: '%s' is no return code of NVML",
+    nvmlReturn_t code = NVML_SUCCESS;
+    if (!sim_return_parse(peek(words), &code) || code == NVML_SUCCESS)
+        return error_set(err, E_INPUT, "fault plan: '%s' is no error code of NVML",
                          peek(words));
     words->next++;
     if (take(words, "after"))

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/hash.h"
@@ -14,6 +15,44 @@ struct sim_pci_address sim_pci_address(unsigned gpu)
     assert(gpu < SIM_GPUS_MAX);
     return (struct sim_pci_address){.domain = gpu / GPUS_A_DOMAIN,
                                     .bus = 7 + gpu % GPUS_A_DOMAIN * BUSES_APART};
+}
+
+/* Up to three hexadecimal numbers with colons between, then ".0" or nothing. Returns how
+ * many there are, 0 for anything else. */
+static int split_bus_id(const char *text, unsigned ret_parts[3])
+{
+    int count = 0;
+    for (const char *c = text; count < 3;) {
+        char *end;
+        ret_parts[count] = (unsigned)strtoul(c, &end, 16);
+        if (end == c)
+            return 0;
+        count++;
+        if (strcmp(end, ".0") == 0 || *end == '\0')
+            return count;
+        if (*end != ':')
+            return 0;
+        c = end + 1;
+    }
+    return 0;
+}
+
+bool sim_gpu_by_bus_id(const struct sim_machine *machine, const char *text, unsigned *ret_gpu)
+{
+    unsigned parts[3] = {0};
+    int count = split_bus_id(text, parts);
+    if (count < 2)
+        return false;
+    unsigned domain = count == 3 ? parts[0] : 0;
+    for (unsigned gpu = 0; gpu < machine->gpu_count; gpu++) {
+        struct sim_pci_address address = sim_pci_address(gpu);
+        if (address.domain != domain || address.bus != parts[count - 2] ||
+            address.device != parts[count - 1])
+            continue;
+        *ret_gpu = gpu;
+        return true;
+    }
+    return false;
 }
 
 void sim_serial(const struct sim_machine *machine, unsigned gpu,

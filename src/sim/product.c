@@ -16,27 +16,28 @@ struct row {
 
 /* clang-format off */
 static const struct row rows[] = {
-    /* slug             product name                                         MiB  limit  min idle   SM MHz mem MHz  bits   SM */
-    {"a30-24gb",        "NVIDIA A30",                                       24576,  165, 100,  29,  1440, 1215,  3072,  56},
-    {"a100-40gb",       "NVIDIA A100-SXM4-40GB",                            40960,  400, 100,  52,  1410, 1215,  5120, 108},
-    {"a100-80gb",       "NVIDIA A100-SXM4-80GB",                            81920,  400, 100,  62,  1410, 1593,  5120, 108},
-    {"h100-80gb-pcie",  "NVIDIA H100 PCIe",                                 81559,  350, 200,  47,  1755, 1593,  5120, 114},
-    {"h100-80gb-sxm5",  "NVIDIA H100 80GB HBM3",                            81559,  700, 200,  70,  1980, 2619,  5120, 132},
-    {"h100-94gb",       "NVIDIA H100 NVL",                                  95830,  400, 200,  60,  1785, 2619,  6016, 132},
-    {"gh200-96gb",      "NVIDIA GH200 480GB",                               97871,  700, 100,  80,  1980, 2619,  6144, 132},
-    {"gh200-144gb",     "NVIDIA GH200 144G HBM3e",                         146831,  700, 100,  80,  1980, 3201,  6144, 132},
-    {"h20-96gb",        "NVIDIA H20",                                       97871,  500, 200,  70,  1980, 2619,  6144,  78},
-    {"h20-141gb",       "NVIDIA H20-141GB",                                143771,  500, 200,  70,  1980, 3201,  6144,  78},
-    {"h200-141gb",      "NVIDIA H200",                                     143771,  700, 200,  75,  1980, 3201,  6144, 132},
-    {"b200-180gb",      "NVIDIA B200",                                     183359, 1000, 200, 140,  1965, 3996,  8192, 148},
-    {"gb200-186gb",     "NVIDIA GB200",                                    189471, 1200, 200, 150,  1965, 3996,  8192, 152},
-    {"b300-269gb",      "NVIDIA B300 SXM6 AC",                             275040, 1100, 200, 150,  1920, 3996,  8192, 148},
-    {"gb300-278gb",     "NVIDIA GB300",                                    284208, 1400, 200, 150,  1920, 3996,  8192, 152},
-    {"rtxpro6000-96gb", "NVIDIA RTX PRO 6000 Blackwell Server Edition",     97887,  600, 400,  40,  2430, 12481,  512, 188},
-    {"rtxpro5000-48gb", "NVIDIA RTX PRO 5000 Blackwell",                    48935,  300, 150,  25,  2617, 14001,  384, 110},
-    {"rtxpro4500-32gb", "NVIDIA RTX PRO 4500 Blackwell",                    32623,  200, 100,  20,  2617, 14001,  256,  82},
-    {"t4-16gb",         "Tesla T4",                                         15360,   70,  60,  10,  1590, 5001,   256,  40},
-    {"v100-16gb",       "Tesla V100-SXM2-16GB",                             16384,  300, 100,  42,  1530,  877,  4096,  80},
+    /* MiB, power limit, minimum and idle (W), SM and memory clock (MHz), bus (bits), SMs */
+    {"a30-24gb", "A30", 24576, 165, 100, 29, 1440, 1215, 3072, 56},
+    {"a100-40gb", "A100-SXM4-40GB", 40960, 400, 100, 52, 1410, 1215, 5120, 108},
+    {"a100-80gb", "A100-SXM4-80GB", 81920, 400, 100, 62, 1410, 1593, 5120, 108},
+    {"h100-80gb-pcie", "H100 PCIe", 81559, 350, 200, 47, 1755, 1593, 5120, 114},
+    {"h100-80gb-sxm5", "H100 80GB HBM3", 81559, 700, 200, 70, 1980, 2619, 5120, 132},
+    {"h100-94gb", "H100 NVL", 95830, 400, 200, 60, 1785, 2619, 6016, 132},
+    {"gh200-96gb", "GH200 480GB", 97871, 700, 100, 80, 1980, 2619, 6144, 132},
+    {"gh200-144gb", "GH200 144G HBM3e", 146831, 700, 100, 80, 1980, 3201, 6144, 132},
+    {"h20-96gb", "H20", 97871, 500, 200, 70, 1980, 2619, 6144, 78},
+    {"h20-141gb", "H20-141GB", 143771, 500, 200, 70, 1980, 3201, 6144, 78},
+    {"h200-141gb", "H200", 143771, 700, 200, 75, 1980, 3201, 6144, 132},
+    {"b200-180gb", "B200", 183359, 1000, 200, 140, 1965, 3996, 8192, 148},
+    {"gb200-186gb", "GB200", 189471, 1200, 200, 150, 1965, 3996, 8192, 152},
+    {"b300-269gb", "B300 SXM6 AC", 275040, 1100, 200, 150, 1920, 3996, 8192, 148},
+    {"gb300-278gb", "GB300", 284208, 1400, 200, 150, 1920, 3996, 8192, 152},
+    {"rtxpro6000-96gb", "RTX PRO 6000 Blackwell Server Edition",
+     97887, 600, 400, 40, 2430, 12481, 512, 188},
+    {"rtxpro5000-48gb", "RTX PRO 5000 Blackwell", 48935, 300, 150, 25, 2617, 14001, 384, 110},
+    {"rtxpro4500-32gb", "RTX PRO 4500 Blackwell", 32623, 200, 100, 20, 2617, 14001, 256, 82},
+    {"t4-16gb", "Tesla T4", 15360, 70, 60, 10, 1590, 5001, 256, 40},
+    {"v100-16gb", "Tesla V100-SXM2-16GB", 16384, 300, 100, 42, 1530, 877, 4096, 80},
 };
 
 /* mig_board.arch, NVML's architecture and PCIe generation, CUDA cores a multiprocessor */
@@ -117,7 +118,8 @@ struct sim_product sim_product_of(const struct mig_board *board)
                  : strstr(row.name, "RTX") ? BRAND_NVIDIA_RTX
                                            : BRAND_NVIDIA,
     };
-    snprintf(product.name, sizeof product.name, "%s", row.name);
+    bool marked = strncmp(row.name, "Tesla", 5) == 0 || strncmp(row.name, "NVIDIA", 6) == 0;
+    snprintf(product.name, sizeof product.name, "%s%s", marked ? "" : "NVIDIA ", row.name);
     char *variants = strstr(product.name, " ("); /* derived names list them in brackets */
     if (variants)
         *variants = '\0';

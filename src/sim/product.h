@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NVML says of a board beside its MIG tables: product name, memory, power, clocks. The
- * rows are data-sheet values; a board without a row gets values derived from mig/board.h.
+ * What NVML says of a board beside its MIG tables: product name, memory, power, clocks. Total
+ * memory is what makes mig-parted's arithmetic give the profiles' names; the other numbers
+ * are from data sheets and public nvidia-smi output as far as those are known, and only give
+ * the readings a scale. A board without a row gets values derived from mig/board.h.
  */
 #ifndef TRANCHE_SIM_PRODUCT_H
 #define TRANCHE_SIM_PRODUCT_H
