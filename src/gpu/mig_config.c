@@ -295,6 +295,52 @@ int mig_config_select(const struct mig_config_file *file, const char *name,
 
 /* --- writing --- */
 
+/* Text in double quotes. Line breaks of Unicode would be folded, controls are refused. */
+static void format_quoted(const char *text, struct str *out)
+{
+    static const struct {
+        const char *bytes, *escape;
+    } breaks[] = {{"\xC2\x85", "\\N"},
+                  {"\xE2\x80\xA8", "\\L"},
+                  {"\xE2\x80\xA9", "\\P"},
+                  {"\xEF\xBB\xBF", "\\uFEFF"}};
+
+    str_add_char(out, '"');
+    while (*text) {
+        size_t i = 0, count = sizeof breaks / sizeof breaks[0];
+        while (i < count && !text_starts_with(text, breaks[i].bytes))
+            i++;
+        if (i < count) {
+            str_add(out, breaks[i].escape);
+            text += strlen(breaks[i].bytes);
+            continue;
+        }
+        unsigned char c = (unsigned char)*text++;
+        if (c < ' ' || c == 0x7F)
+            str_addf(out, "\\x%02X", c);
+        else
+            str_addf(out, "%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+    }
+    str_add_char(out, '"');
+}
+
+/* A config's name, quoted where YAML would read something else. */
+static void format_name(const char *name, struct str *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "._-+";
+    static const char *const words[] = {"null", "Null",  "NULL",  "true", "True",
+                                        "TRUE", "false", "False", "FALSE"};
+    bool quote = !*name || name[strspn(name, plain)] || strchr("0123456789.-+", *name);
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        quote = quote || !strcmp(name, words[i]);
+    if (quote)
+        format_quoted(name, out);
+    else
+        str_add(out, name);
+}
+
 static void format_filter(const struct mig_config_entry *entry, struct str *text)
 {
     bool list = entry->filters.count > 1;
@@ -316,22 +362,11 @@ static void format_entry(const struct mig_config_entry *entry, struct str *text)
         str_addf(text, "%s%d", i ? ", " : "", entry->devices.data[i]);
     str_addf(text, "%s\n    mig-enabled: %s\n    mig-devices:%s\n", entry->all ? "" : "]",
              entry->mig_enabled ? "true" : "false", entry->mig_devices.count ? "" : " {}");
-    for (size_t i = 0; i < entry->mig_devices.count; i++)
-        str_addf(text, "      \"%s\": %d\n", entry->mig_devices.data[i].name,
-                 entry->mig_devices.data[i].count);
-}
-
-/* A config's name, quoted where YAML would read something else. */
-static void format_name(const char *name, struct str *text)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "._-+";
-    bool quote = !*name || name[strspn(name, plain)] || strchr("0123456789.-+", *name);
-
-    str_add(text, quote ? "\"" : "");
-    for (; *name; name++)
-        str_addf(text, "%s%c", quote && strchr("\"\\", *name) ? "\\" : "", *name);
-    str_add(text, quote ? "\"" : "");
+    for (size_t i = 0; i < entry->mig_devices.count; i++) {
+        str_add(text, "      ");
+        format_quoted(entry->mig_devices.data[i].name, text);
+        str_addf(text, ": %d\n", entry->mig_devices.data[i].count);
+    }
 }
 
 void mig_config_format(const struct mig_config_file *file, struct str *text)
