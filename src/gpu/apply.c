@@ -27,6 +27,7 @@ struct run {
     struct str journal_path;
     int lock_fd;
     uint32_t created[MIG_UNITS_MAX]; /* GPU-instance id by start, on the GPU at hand */
+    bool repacked;                   /* the GPU at hand had compute instances moved together */
 };
 
 void gpu_apply_report_init(struct gpu_apply_report *report)
@@ -199,11 +200,38 @@ static void add_holders(const struct run *run, const struct gpu *gpu, struct err
                     "display (as root all processes are seen)");
 }
 
-static int do_steps(struct run *run, const struct gpu_change *change, bool *ret_mode_enabled,
+/* Compute instances that stay can lie so that a wanted one, which would fit beside them, has
+ * no place; NVML alone knows the places. Then they all go, unless one is busy, and are made
+ * anew, widest first. Once for each GPU. */
+static bool repack(struct run *run, const struct gpu_step *step)
+{
+    const struct gpu *gpu = &run->inventory.gpus.data[step->gpu];
+    const struct gpu_driver *driver = run->driver;
+    struct gpu_gi_list list;
+    const struct gpu_gi *gi = NULL;
+
+    if (run->repacked || step->kind != GPU_STEP_CREATE_CI || step->gi == GPU_NO_INSTANCE ||
+        gpu_instance_is_busy(gpu, step->gi, GPU_NO_INSTANCE) ||
+        driver->ops->instances(driver->self, gpu->identity.uuid, &list, NULL))
+        return false;
+    run->repacked = true;
+    for (int i = 0; i < list.count; i++)
+        if (list.gi[i].id == step->gi)
+            gi = &list.gi[i];
+    for (int i = 0; gi && i < gi->ci_count; i++)
+        if (driver->ops->destroy_ci(driver->self, gpu->identity.uuid, gi->id, gi->ci[i].id,
+                                    NULL))
+            return false;
+    return gi != NULL;
+}
+
+/* Does the steps up to the end, or to the point (*ret_again) where the rest is to be planned
+ * again: the mode was changed, or compute instances were moved together. */
+static int do_steps(struct run *run, const struct gpu_change *change, bool *ret_again,
                     struct error *err)
 {
-    *ret_mode_enabled = false;
-    for (size_t i = 0; i < change->steps.count; i++) {
+    *ret_again = false;
+    for (size_t i = 0; i < change->steps.count && !*ret_again; i++) {
         const struct gpu_step *step = &change->steps.data[i];
         CLEANUP(str_done) struct str words = STR_EMPTY;
         struct error why = {0};
@@ -211,13 +239,12 @@ static int do_steps(struct run *run, const struct gpu_change *change, bool *ret_
         gpu_step_describe(&run->inventory, step, &words);
         if (run->options->progress)
             run->options->progress(run->options->progress_context, words.bytes);
-        if (do_step(run, step, &why)) {
+        int r = do_step(run, step, &why);
+        *ret_again =
+            r ? r == -E_CONFLICT && repack(run, step) : step->kind == GPU_STEP_ENABLE_MIG;
+        if (r && !*ret_again) {
             add_holders(run, &run->inventory.gpus.data[step->gpu], &why);
             return error_set(err, why.code, "%s: %s", words.bytes, why.text);
-        }
-        if (step->kind == GPU_STEP_ENABLE_MIG) {
-            *ret_mode_enabled = true;
-            return 0; /* what follows is planned again on the board as it is now */
         }
     }
     return 0;
@@ -235,13 +262,16 @@ static int refresh(struct run *run, struct gpu_target *target, struct error *err
     return r ? r : gpu_layout_parse(gpu->live, layout.bytes, &target->layout, err);
 }
 
-/* Brings one GPU to its target, planning again after its mode changed. */
+/* Brings one GPU to its target; planned anew after its mode changed, and once after its
+ * compute instances were moved together. */
 static int do_target(struct run *run, struct gpu_target *target, struct error *err)
 {
+    const int rounds = 3; /* mode, repacking, the rest */
     bool again = true;
     int r = 0;
 
-    for (int round = 0; !r && again && round < 2; round++) {
+    run->repacked = false;
+    for (int round = 0; !r && again && round < rounds; round++) {
         struct gpu_target_list one = {.notes = STR_EMPTY};
         struct gpu_change change = {0};
         vec_add(&one.items, *target);

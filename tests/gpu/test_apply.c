@@ -225,6 +225,28 @@ static void test_every_driver_call_fails(void **state)
     print_message("# %d driver calls failed in turn\n", cases);
 }
 
+/* Compute instances that stay can be in the way of one that fits by number. */
+static void test_crowded_compute_instances_are_repacked(void **state)
+{
+    struct wrap wrap = {.crowded = 1};
+    struct gpu_driver driver;
+    struct error err;
+
+    (void)state;
+    box_must_apply(&box, "3g@4:1c+1c+1c|.|.");
+    driver = wrap_open(&wrap);
+    if (box_apply_with(&box, &driver, "3g@4:2c+1c|.|.", (struct gpu_apply_options){0}, &err))
+        fail_msg("%s", err.text);
+    assert_layouts("3g.20gb@4:2c+1c|off|off");
+    wrap.crowded = 2; /* and again after the repacking: given up, and taken back */
+    assert_int_equal(
+        box_apply_with(&box, &driver, "3g@4:1c+1c+1c|.|.", (struct gpu_apply_options){0}, &err),
+        -E_CONFLICT);
+    assert_has(err.text, "the old layout was restored");
+    assert_layouts("3g.20gb@4:2c+1c|off|off");
+    gpu_driver_close(&driver);
+}
+
 static void test_rollback_and_resume(void **state)
 {
     struct gpu_driver driver;
@@ -404,6 +426,7 @@ int main(void)
         BOXED(test_pending_on_ampere_immediate_on_hopper),
         BOXED(test_success_is_read_back),
         BOXED(test_every_driver_call_fails),
+        BOXED(test_crowded_compute_instances_are_repacked),
         BOXED(test_rollback_and_resume),
         BOXED(test_no_driver_says_what_was_looked_for),
         BOXED(test_unprivileged_sees_instances),

@@ -18,6 +18,7 @@ struct wrap {
     void (*change_ci_profiles)(struct gpu_live_ci_profile *profiles, int *count);
     void (*change_identity)(struct gpu_identity *identity, size_t count);
     int last_ci_profile;               /* the profile id of the last create_ci */
+    int crowded;                       /* so many create_ci find no place */
     const struct gpu_process *process; /* one more, on the GPU of process_uuid */
     const char *process_uuid;
 };
@@ -127,6 +128,8 @@ static inline int wrap_create_ci(void *self, const char *uuid, uint32_t gi, int 
     wrap->last_ci_profile = profile_id;
     if (r || wrap->lie)
         return r;
+    if (wrap->crowded-- > 0)
+        return error_set(err, E_CONFLICT, "no room for this compute instance");
     wrap->changes++;
     return wrap->inner.ops->create_ci(wrap->inner.self, uuid, gi, profile_id, ret_ci, err);
 }
