@@ -4,6 +4,7 @@
  * Layouts only, never services. What happens is in gpu/; here are options and words.
  */
 #include <assert.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -349,6 +350,24 @@ static int request_read(const struct gpu_options *options, struct arguments argu
 
 /* --- apply --- */
 
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* The first Ctrl-C takes the change back; the second ends the program, and the journal
+ * tells the next run. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 static void say_step(void *context, const char *step)
 {
     (void)context;
@@ -401,6 +420,7 @@ static int apply(const struct gpu_options *options, struct request *request, str
     if (r)
         return r;
     gpu_state_dir(machine.kind, &state_dir);
+    catch_signals();
     struct gpu_apply_options how = {
         .state_dir = options->state_dir ? options->state_dir : state_dir.bytes,
         .dry_run = options->dry_run,

@@ -27,6 +27,7 @@ struct run {
     struct str journal_path;
     int lock_fd;
     uint32_t created[MIG_UNITS_MAX]; /* GPU-instance id by start, on the GPU at hand */
+    bool restoring;                  /* stopping waits: the way back is gone to its end */
     bool repacked;                   /* the GPU at hand had compute instances moved together */
 };
 
@@ -237,6 +238,8 @@ static int do_steps(struct run *run, const struct gpu_change *change, bool *ret_
         struct error why = {0};
 
         gpu_step_describe(&run->inventory, step, &words);
+        if (run->options->stop && *run->options->stop && !run->restoring)
+            return error_set(err, E_INTERRUPTED, "stopped before: %s", words.bytes);
         if (run->options->progress)
             run->options->progress(run->options->progress_context, words.bytes);
         int r = do_step(run, step, &why);
@@ -367,6 +370,7 @@ static int fail(struct run *run, struct error *err)
     if (run->options->no_rollback)
         return error_set(err, cause.code, "%s\nthe GPUs are left as they are; %s", cause.text,
                          ways);
+    run->restoring = true;
     if (go_to(run, GPU_JOURNAL_BEFORE, &why))
         return error_set(err, cause.code, "%s\nrestoring the old layout failed too: %s\n%s",
                          cause.text, why.text, ways);

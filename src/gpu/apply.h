@@ -9,6 +9,8 @@
 #ifndef TRANCHE_GPU_APPLY_H
 #define TRANCHE_GPU_APPLY_H
 
+#include <signal.h>
+
 #include "gpu/change.h"
 #include "gpu/driver.h"
 #include "gpu/target.h"
@@ -26,6 +28,9 @@ struct gpu_apply_options {
     bool dry_run;          /* plan and report only: no lock, no journal */
     bool no_rollback;      /* after a failed step leave the GPUs as they are */
     const char *proc;      /* NULL: "/proc"; where holders of device files are looked for */
+    /* Set by a signal handler: no further step begins, and what was done is taken back
+     * (E_INTERRUPTED). NULL: never. */
+    const volatile sig_atomic_t *stop;
     /* Called before each step with its words; may be NULL. */
     void (*progress)(void *context, const char *step);
     void *progress_context;

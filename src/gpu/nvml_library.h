@@ -47,7 +47,29 @@ int nvml_device(const struct nvml *nvml, const char *uuid, nvmlDevice_t *ret_dev
 int nvml_mig_device(const struct nvml *nvml, const struct gpu_entity *entity,
                     nvmlDevice_t *ret_device, struct error *err);
 
-/* gpu_driver_ops of nvml_readings.c; self is a struct nvml. */
+/* The same where MIG functions are needed: E_UNSUPPORTED when the library lacks them. */
+int nvml_device_for_mig(const struct nvml *nvml, const char *uuid, nvmlDevice_t *ret_device,
+                        struct error *err);
+/* Every profile of the board, without placements. Enums that the board lacks are skipped;
+ * INVALID_ARGUMENT is the end of the enums that the library knows. */
+int nvml_list_profiles(const struct nvml *nvml, nvmlDevice_t device, const char *uuid,
+                       struct gpu_live_profile ret[GPU_LIVE_PROFILES_MAX], int *ret_count,
+                       struct error *err);
+
+/* gpu_driver_ops, see driver.h; self is a struct nvml. */
+int nvml_mig_mode(void *self, const char *uuid, struct gpu_mig_mode *ret_mode,
+                  struct error *err);
+int nvml_instances(void *self, const char *uuid, struct gpu_gi_list *ret_list,
+                   struct error *err);
+int nvml_ci_profiles(void *self, const char *uuid, uint32_t gi,
+                     struct gpu_live_ci_profile *ret_profiles, int *ret_count,
+                     struct error *err);
+int nvml_create_gi(void *self, const char *uuid, int profile_id, struct gpu_placement placement,
+                   uint32_t *ret_gi, struct error *err);
+int nvml_destroy_gi(void *self, const char *uuid, uint32_t gi, struct error *err);
+int nvml_create_ci(void *self, const char *uuid, uint32_t gi, int profile_id, uint32_t *ret_ci,
+                   struct error *err);
+int nvml_destroy_ci(void *self, const char *uuid, uint32_t gi, uint32_t ci, struct error *err);
 int nvml_read(void *self, const struct gpu_entity *entity, enum gpu_reading reading,
               double *ret_value, struct error *err);
 int nvml_processes(void *self, const char *uuid, struct gpu_process_list *processes,

@@ -225,6 +225,33 @@ static void test_every_driver_call_fails(void **state)
     print_message("# %d driver calls failed in turn\n", cases);
 }
 
+static volatile sig_atomic_t stop;
+
+static void stop_at_third_step(void *context, const char *step)
+{
+    int *steps = context;
+    (void)step;
+    stop = ++*steps == 3;
+}
+
+static void test_ctrl_c_takes_back(void **state)
+{
+    struct gpu_driver driver;
+    struct error err;
+    int steps = 0;
+    struct gpu_apply_options options = {
+        .stop = &stop, .progress = stop_at_third_step, .progress_context = &steps};
+
+    (void)state;
+    box_must_apply(&box, "4g@0 2g@4|.|.");
+    box_driver(&driver);
+    assert_int_equal(box_apply_with(&box, &driver, "7g|.|.", options, &err), -E_INTERRUPTED);
+    assert_has(err.text, "the old layout was restored");
+    gpu_driver_close(&driver);
+    assert_layouts("4g.20gb@0 2g.10gb@4|off|off");
+    stop = 0;
+}
+
 /* Compute instances that stay can be in the way of one that fits by number. */
 static void test_crowded_compute_instances_are_repacked(void **state)
 {
@@ -426,6 +453,7 @@ int main(void)
         BOXED(test_pending_on_ampere_immediate_on_hopper),
         BOXED(test_success_is_read_back),
         BOXED(test_every_driver_call_fails),
+        BOXED(test_ctrl_c_takes_back),
         BOXED(test_crowded_compute_instances_are_repacked),
         BOXED(test_rollback_and_resume),
         BOXED(test_no_driver_says_what_was_looked_for),
