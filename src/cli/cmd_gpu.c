@@ -620,7 +620,7 @@ static const struct command cmd_export = {
     .run = run_export,
 };
 
-static const struct command cmd_apply = {
+static const struct command gpu_cmd_apply = {
     .name = "apply",
     .summary = "bring GPUs to a layout, or back if a step fails",
     .positionals = "[FILE [CONFIG] | LAYOUT]",
@@ -690,7 +690,7 @@ static const struct command cmd_disable = {
     .run = run_disable,
 };
 
-static const struct command *const subcommands[] = {&cmd_list,    &cmd_export, &cmd_apply,
+static const struct command *const subcommands[] = {&cmd_list,    &cmd_export, &gpu_cmd_apply,
                                                     &cmd_assert,  &cmd_clear,  &cmd_enable,
                                                     &cmd_disable, NULL};
 

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See keeper.h. One thread, polling: the server's output, and signals.
+ */
+#include "runtime/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/str.h"
+#include "runtime/process_id.h"
+#include "runtime/state_folder.h"
+#include "slice/slice.h"
+
+enum { POLL_MS = 50, LOG_LIMIT_BYTES = 1 << 20, SPEC_LIMIT_BYTES = 1 << 20, WORDS_MAX = 32 };
+#define DRAIN_TIMEOUT_NS INT64_C(30000000000)
+
+struct keeper {
+    const char *folder, *key;
+    json_t *spec;
+    char *live_path, *log_path;
+    struct slice *slice;
+    struct slice_process *server;
+    struct str output; /* of stdout, until it says ready */
+    int lock_fd, signal_fd, port;
+    bool ready, ending;
+    int64_t deadline_ns; /* of ending */
+};
+
+static void keeper_done(struct keeper *keeper)
+{
+    slice_process_free(keeper->server);
+    slice_free(keeper->slice);
+    if (keeper->lock_fd >= 0 && keeper->live_path)
+        unlink(keeper->live_path);
+    close_fd(&keeper->signal_fd);
+    close_fd(&keeper->lock_fd);
+    json_decref(keeper->spec);
+    str_done(&keeper->output);
+    free(keeper->live_path);
+    free(keeper->log_path);
+}
+
+static const char *spec_text(const struct keeper *keeper, const char *key)
+{
+    return json_string_value(json_object_get(keeper->spec, key)); /* NULL: null or absent */
+}
+
+static double spec_number(const struct keeper *keeper, const char *key)
+{
+    return json_number_value(json_object_get(keeper->spec, key));
+}
+
+static int say_live(const struct keeper *keeper, struct error *err)
+{
+    struct process_id self = {0}, server = {0};
+    process_id_of(getpid(), &self);
+    if (keeper->server)
+        process_id_of(keeper->server->pid, &server);
+    CLEANUP(json_decref_ptr) json_t *live = process_id_to_json(&self);
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    json_object_set_new(live, "identity", json_string(spec_text(keeper, "identity")));
+    json_object_set_new(live, "ready", json_boolean(keeper->ready));
+    json_object_set_new(live, "port", json_integer(keeper->port));
+    json_object_set_new(live, "server", process_id_to_json(&server));
+    json_write_line(live, &text);
+    return file_write(keeper->live_path, text.bytes, text.length, err);
+}
+
+static int read_spec(struct keeper *keeper, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/units/%s.json", keeper->folder, keeper->key);
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    int failed = file_read(path, SPEC_LIMIT_BYTES, &text, err);
+    if (!failed)
+        failed = json_parse(path, text.bytes, text.length, &keeper->spec, err);
+    if (failed)
+        return failed;
+    static const char *const NEEDED[] = {"service", "model",  "provider",
+                                         "program", "method", "identity"};
+    for (size_t i = 0; i < sizeof NEEDED / sizeof *NEEDED; i++)
+        if (!spec_text(keeper, NEEDED[i]))
+            return error_set(err, E_INPUT, "%s: %s: expected text", path, NEEDED[i]);
+    return 0;
+}
+
+static enum slice_method find_method(const char *name)
+{
+    for (int m = 0; m < SLICE_METHOD_COUNT; m++)
+        if (strcmp(slice_method_name((enum slice_method)m), name) == 0)
+            return (enum slice_method)m;
+    return SLICE_AUTO;
+}
+
+static int open_slice(struct keeper *keeper, struct error *err)
+{
+    struct slice_options options = {
+        .mig_uuid = spec_text(keeper, "uuid"),
+        .cpu_cores = spec_number(keeper, "cpu_cores"),
+        .period_ns = (int64_t)(spec_number(keeper, "period_ms") * 1e6),
+        .memory_bytes = (uint64_t)spec_number(keeper, "memory_mib") << 20,
+        .method = find_method(spec_text(keeper, "method")),
+    };
+    return slice_open(&options, &keeper->slice, err);
+}
+
+static int start_server(struct keeper *keeper, struct error *err)
+{
+    char batch[16], procs[16], threads[16], wait[32], omp[40];
+    snprintf(batch, sizeof batch, "%d", (int)spec_number(keeper, "batch"));
+    snprintf(procs, sizeof procs, "%d", (int)spec_number(keeper, "procs"));
+    snprintf(threads, sizeof threads, "%d", (int)spec_number(keeper, "threads"));
+    snprintf(wait, sizeof wait, "%.3f", spec_number(keeper, "max_wait_ms"));
+    snprintf(omp, sizeof omp, "OMP_NUM_THREADS=%s", threads);
+    const char *words[WORDS_MAX] = {spec_text(keeper, "program"),
+                                    "serve",
+                                    spec_text(keeper, "model"),
+                                    "--name",
+                                    spec_text(keeper, "service"),
+                                    "--port",
+                                    "0",
+                                    "--batch",
+                                    batch,
+                                    "--procs",
+                                    procs,
+                                    "--max-wait-ms",
+                                    wait,
+                                    "--threads",
+                                    threads,
+                                    "--provider",
+                                    spec_text(keeper, "provider")};
+    size_t count = 17;
+    if (spec_text(keeper, "ort_library")) {
+        words[count++] = "--ort-library";
+        words[count++] = spec_text(keeper, "ort_library");
+    }
+    assert(count < WORDS_MAX && !words[count]);
+    const char *environment[] = {omp, "OMP_WAIT_POLICY=passive", NULL};
+    struct slice_command command = {.words = words, .environment = environment};
+    return slice_spawn(keeper->slice, &command, &keeper->server, err);
+}
+
+/* ---- what the server says --------------------------------------------------------- */
+
+static void write_log(const struct keeper *keeper, const char *bytes, size_t length)
+{
+    struct stat status;
+    CLEANUP(close_fd)
+    int fd = open(keeper->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &status) == 0 && status.st_size > LOG_LIMIT_BYTES && ftruncate(fd, 0) != 0)
+        return;
+    ssize_t wrote = write(fd, bytes, length); /* a full disk loses log lines, nothing more */
+    (void)wrote;
+}
+
+/* The one line of standard output that counts. */
+static int hear_ready(struct keeper *keeper, struct error *err)
+{
+    CLEANUP(json_decref_ptr) json_t *event = NULL;
+    struct error ignored;
+    char *end = strchr(keeper->output.bytes, '\n');
+    if (keeper->ready || !end ||
+        json_parse("server", keeper->output.bytes, (size_t)(end - keeper->output.bytes), &event,
+                   &ignored) != 0)
+        return 0;
+    keeper->port = (int)json_integer_value(json_object_get(event, "port"));
+    keeper->ready = keeper->port > 0;
+    int failed = slice_limit(keeper->slice, true, err);
+    return failed ? failed : say_live(keeper, err);
+}
+
+static int read_output(struct keeper *keeper, int *fd, bool is_stdout, struct error *err)
+{
+    char bytes[4096];
+    ssize_t got = read(*fd, bytes, sizeof bytes);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (got <= 0) {
+        close_fd(fd);
+        *fd = -1;
+        return 0;
+    }
+    write_log(keeper, bytes, (size_t)got);
+    if (!is_stdout || keeper->output.length > sizeof bytes)
+        return 0;
+    str_add_bytes(&keeper->output, bytes, (size_t)got);
+    return hear_ready(keeper, err);
+}
+
+/* ---- life ------------------------------------------------------------------------- */
+
+static void begin_end(struct keeper *keeper)
+{
+    struct signalfd_siginfo info;
+    if (read(keeper->signal_fd, &info, sizeof info) != (ssize_t)sizeof info || keeper->ending)
+        return;
+    keeper->ending = true;
+    keeper->deadline_ns = clock_now_ns(clock_real()) + DRAIN_TIMEOUT_NS;
+    slice_process_signal(keeper->server, SIGTERM);
+    slice_process_signal(keeper->server, SIGCONT);
+}
+
+static int end_of_server(const struct keeper *keeper, struct error *err)
+{
+    int status = keeper->server->wait_status;
+    if (keeper->ending)
+        return 0;
+    if (WIFSIGNALED(status))
+        return error_set(err, E_IO, "%s: the server was killed by signal %d", keeper->key,
+                         WTERMSIG(status));
+    return error_set(err, E_IO, "%s: the server ended with status %d (see %s)", keeper->key,
+                     WEXITSTATUS(status), keeper->log_path);
+}
+
+static int watch(struct keeper *keeper, struct error *err)
+{
+    while (!slice_process_wait(keeper->server, 0)) {
+        struct pollfd fds[] = {{.fd = keeper->signal_fd, .events = POLLIN},
+                               {.fd = keeper->server->stdout_fd, .events = POLLIN},
+                               {.fd = keeper->server->stderr_fd, .events = POLLIN}};
+        int failed = 0;
+        if (poll(fds, 3, POLL_MS) > 0) {
+            if (fds[0].revents)
+                begin_end(keeper);
+            if (fds[1].revents)
+                failed = read_output(keeper, &keeper->server->stdout_fd, true, err);
+            if (fds[2].revents && !failed)
+                failed = read_output(keeper, &keeper->server->stderr_fd, false, err);
+        }
+        if (failed)
+            return failed;
+        if (keeper->ending && clock_now_ns(clock_real()) > keeper->deadline_ns)
+            slice_process_signal(keeper->server, SIGKILL);
+    }
+    return end_of_server(keeper, err);
+}
+
+static int take_signals(struct keeper *keeper, struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    keeper->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return keeper->signal_fd >= 0 ? 0 : error_set_errno(err, E_IO, "signalfd");
+}
+
+int keeper_run(const char *folder, const char *key, struct error *err)
+{
+    CLEANUP(keeper_done)
+    struct keeper keeper = {.folder = folder,
+                            .key = key,
+                            .output = STR_EMPTY,
+                            .lock_fd = -1,
+                            .signal_fd = -1,
+                            .log_path = xasprintf("%s/log/%s.log", folder, key)};
+    CLEANUP(free_ptr) char *lock_path = xasprintf("%s/units/%s.lock", folder, key);
+    int failed = file_lock(lock_path, &keeper.lock_fd, err);
+    if (failed)
+        return failed;
+    keeper.live_path = xasprintf("%s/units/%s.live", folder, key);
+    failed = read_spec(&keeper, err);
+    if (!failed)
+        failed = take_signals(&keeper, err);
+    if (!failed)
+        failed = say_live(&keeper, err);
+    if (!failed)
+        failed = open_slice(&keeper, err);
+    if (!failed)
+        failed = start_server(&keeper, err);
+    if (!failed)
+        failed = say_live(&keeper, err);
+    return failed ? failed : watch(&keeper, err);
+}

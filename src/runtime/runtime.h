@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan running on one machine. A runtime holds what shall be (the plan in force, or a
+ * change under way) against what is (instances, keepers, HAProxy's servers) and closes the
+ * gap, tick by tick; a new start after a crash is the same: what was decided comes from the
+ * journal, what is, is looked at.
+ *
+ * One thread. Nothing here waits for a server: starting, draining and ending are seen at
+ * later ticks. docs/spec/runtime.md tells the rules.
+ */
+#ifndef TRANCHE_RUNTIME_RUNTIME_H
+#define TRANCHE_RUNTIME_RUNTIME_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "format/plan_document.h"
+#include "runtime/events.h"
+#include "runtime/machine.h"
+#include "runtime/router.h"
+#include "runtime/traffic.h"
+#include "runtime/unit.h"
+#include "transition/document.h"
+
+enum runtime_phase {
+    PHASE_STARTING, /* not every server has answered yet */
+    PHASE_SERVING,
+    PHASE_CHANGING,
+    PHASE_ENDING,
+    PHASE_ENDED,
+    PHASE_COUNT
+};
+
+/* A change under way. */
+struct change {
+    struct transition transition;
+    struct plan to;
+    bool *begun, *done;  /* one entry an action */
+    int *gpus;           /* machine's GPU of each of the transition's */
+    double *minimum_rps; /* least capacity that was ready, by service of the transition */
+    int64_t started_ns, retry_ns;
+    bool renamed; /* the GPUs have the ids of `to` already */
+};
+
+/* How the last change ended. */
+struct change_result {
+    int number; /* 0: there was none since this runtime started */
+    double seconds;
+    int actions;
+    json_t *services; /* [{"name", "floor_rps", "minimum_rps"}] */
+};
+
+struct runtime {
+    char *folder, *journal_path;
+    int lock_fd;
+    json_t *settings; /* see runtime_settings_check() */
+    struct plan plan; /* in force, or what a change starts from */
+    struct change *change;
+    int change_number;
+    struct change_result last;
+    enum runtime_phase phase;
+    struct machine machine;
+    struct router router;
+    struct traffic traffic;
+    struct events events;
+    VEC(struct unit *) units;
+    unsigned long long requests_before[ROUTER_BACKENDS]; /* of a HAProxy that died */
+    unsigned long long failed_before[ROUTER_BACKENDS];
+    struct router_statistics statistics; /* last read */
+    int64_t statistics_ns, blocked_said_ns;
+    bool machine_open, router_open;
+};
+
+/* Opens the state folder, takes its lock and reads the journal. E_BUSY when a runtime is at
+ * work there, E_NOT_FOUND when nothing was brought up there. */
+int runtime_open(const char *folder, struct runtime **ret_runtime, struct error *err);
+/* Leaves everything running. NULL is fine. */
+void runtime_free(struct runtime *runtime);
+CLEANUP_DEFINE_FREE(runtime)
+
+/* Takes GPUs, brings layouts and HAProxy about, adopts what runs, ends what should not. */
+int runtime_start(struct runtime *runtime, struct error *err);
+/* Looks and acts once. */
+void runtime_tick(struct runtime *runtime);
+/* Begins a change to a plan. E_BUSY while another is under way, E_NO when no transition
+ * keeps the floor (with `spare` borrowed GPUs), E_MISSING without enough GPUs; nothing was
+ * begun then. models: as in the settings, for services that are new; may be NULL. */
+int runtime_apply(struct runtime *runtime, const json_t *plan, const json_t *models, int spare,
+                  struct error *err);
+/* Ends everything; PHASE_ENDED when it is done. */
+void runtime_down(struct runtime *runtime);
+
+/* Writes the journal of a plan that shall be brought up; a runtime opened afterwards does
+ * it. */
+int runtime_prepare(const char *folder, const json_t *settings, const json_t *plan,
+                    struct error *err);
+/* Whether no runtime has got as far as taking a GPU for what was brought up. */
+bool runtime_is_first_start(const struct runtime *runtime);
+/* Undoes a start that failed, and forgets it. */
+void runtime_abandon(struct runtime *runtime);
+
+/* ---- between the files of this folder --------------------------------------------- */
+
+const char *runtime_phase_name(enum runtime_phase phase);
+const json_t *runtime_model(const struct runtime *runtime, const char *service);
+double runtime_objective_ms(const struct runtime *runtime, const char *service);
+double runtime_capacity_rps(const struct runtime *runtime, const char *service);
+struct unit *runtime_find_unit(const struct runtime *runtime, int gpu, int start);
+/* The unit of a plan's or transition's instance; want is UNIT_SERVE. */
+struct unit *runtime_add_unit(struct runtime *runtime, int gpu, const struct plan *plan,
+                              const struct plan_instance *instance);
+void runtime_remove_unit(struct runtime *runtime, struct unit *unit);
+int runtime_record(struct runtime *runtime, json_t *record_stolen, struct error *err);
+int runtime_replay(struct runtime *runtime, struct error *err);
+/* The journal shortened to what is so now. */
+int runtime_compact(struct runtime *runtime, struct error *err);
+
+struct change *change_new(const struct transition *stolen, const struct plan *to_stolen);
+void change_free(struct change *change);
+/* What a begun action makes of the units. */
+void change_enact(struct runtime *runtime, int action);
+void change_settle(struct runtime *runtime, int action);
+/* GPUs for the ids that no GPU has yet. */
+int change_take_gpus(struct runtime *runtime, struct error *err);
+void change_tick(struct runtime *runtime, int64_t now_ns);
+
+/* The keeper's spec of a unit, a new reference. */
+int runtime_unit_spec(struct runtime *runtime, const struct unit *unit, json_t **ret_spec,
+                      struct error *err);
+
+#endif
