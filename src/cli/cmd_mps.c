@@ -269,14 +269,14 @@ static const struct command cmd_start =
                "own.\n\n" DEVICE_WORDS);
 static const struct command cmd_stop =
     COMMAND_OF(stop, stop_options, "stop the daemon of one device", DEVICE_WORDS);
-static const struct command cmd_status =
+static const struct command mps_cmd_status =
     COMMAND_OF(status, status_options, "the daemon of one device, its servers and clients",
                "Exit status 1 when none runs.\n\n" DEVICE_WORDS);
 static const struct command cmd_env =
     COMMAND_OF(env, env_options, "the environment that a client of the device needs",
                "Lines for a shell: eval \"$(tranche mps env DEVICE)\".\n\n" DEVICE_WORDS);
 
-static const struct command *const subcommands[] = {&cmd_start, &cmd_stop, &cmd_status,
+static const struct command *const subcommands[] = {&cmd_start, &cmd_stop, &mps_cmd_status,
                                                     &cmd_env, NULL};
 
 const struct command cmd_mps = {
