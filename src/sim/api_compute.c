@@ -174,6 +174,7 @@ static nvmlReturn_t create_ci(struct sim_call *call, unsigned profile_id,
                               const nvmlComputeInstancePlacement_t *placement,
                               nvmlComputeInstance_t *ret_handle)
 {
+    assert(call->gi && call->gi->used);
     int index, start = MIG_START_ANY;
     nvmlReturn_t status =
         ret_handle ? find_ci_id(call, profile_id, &index) : NVML_ERROR_INVALID_ARGUMENT;
@@ -265,6 +266,7 @@ static nvmlReturn_t ci_info(const struct sim_call *call, nvmlComputeInstanceInfo
 {
     if (!info)
         return NVML_ERROR_INVALID_ARGUMENT;
+    assert(call->ci && call->ci->used);
     const struct mig_ci_profile *profile = sim_ci_profile(call->gpu, call->gi, call->ci);
     struct sim_handle parent =
         sim_handle_of(call->machine, SIM_GI, call->gpu_index, call->gi_index, 0);

@@ -247,6 +247,7 @@ static nvmlReturn_t create_gi(struct sim_call *call, unsigned profile_id,
                               const nvmlGpuInstancePlacement_t *placement,
                               nvmlGpuInstance_t *ret_handle)
 {
+    assert(call->gpu && call->gpu->mig_current);
     int profile, start = MIG_START_ANY;
     nvmlReturn_t status =
         ret_handle ? find_id(call->gpu, profile_id, &profile) : NVML_ERROR_INVALID_ARGUMENT;
@@ -332,6 +333,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id,
 
 static nvmlReturn_t gi_info(const struct sim_call *call, nvmlGpuInstanceInfo_t *info)
 {
+    assert(call->gi && call->gi->used);
     if (!info)
         return NVML_ERROR_INVALID_ARGUMENT;
     const struct mig_profile *profile = sim_gi_profile(call->gpu, call->gi);
@@ -405,6 +407,7 @@ nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice
 static nvmlReturn_t attributes_of(const struct sim_call *call,
                                   nvmlDeviceAttributes_t *attributes)
 {
+    assert(call->is_mig && call->gi && call->ci);
     if (!attributes)
         return NVML_ERROR_INVALID_ARGUMENT;
     const struct mig_board *board = sim_gpu_board(call->gpu);

@@ -141,12 +141,12 @@ static nvmlReturn_t by_index(const struct sim_machine *machine, unsigned index,
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
-    return NVML_CALL(NONE, NULL, by_index(call.machine, index, device));
+    return NVML_CALL(NONE, sim_index_handle(index), by_index(call.machine, index, device));
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device)
 {
-    return NVML_CALL(NONE, NULL, by_index(call.machine, index, device));
+    return NVML_CALL(NONE, sim_index_handle(index), by_index(call.machine, index, device));
 }
 
 static nvmlReturn_t by_pci(const struct sim_machine *machine, const char *bus_id,

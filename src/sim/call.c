@@ -274,6 +274,7 @@ static nvmlReturn_t lock_machine(struct sim_call *call)
 
 nvmlReturn_t sim_call_begin(struct sim_call *call)
 {
+    assert(call->name && !call->locked);
     nvmlReturn_t status = faults_before(call);
     if (status != NVML_SUCCESS)
         return status;
@@ -292,6 +293,7 @@ nvmlReturn_t sim_call_begin(struct sim_call *call)
 /* With the state lock held. */
 static nvmlReturn_t leave_machine(struct sim_call *call, nvmlReturn_t status)
 {
+    assert(library.init_count > 0 && call->machine);
     bool write = (call->flags & CALL_WRITE) != 0, committed = false;
     if (write && status == NVML_SUCCESS) {
         struct error err;
@@ -385,6 +387,13 @@ nvmlReturn_t sim_copy_text(char *buffer, unsigned length, const char *text)
         return NVML_ERROR_INSUFFICIENT_SIZE;
     memcpy(buffer, text, needed);
     return NVML_SUCCESS;
+}
+
+const void *sim_index_handle(unsigned index)
+{
+    return index < SIM_GPUS_MAX
+               ? sim_handle_make(&(struct sim_handle){.kind = SIM_GPU, .gpu = index})
+               : NULL;
 }
 
 nvmlDevice_t sim_device_handle(const struct sim_machine *machine, unsigned gpu)

@@ -89,6 +89,10 @@ nvmlDevice_t sim_device_handle(const struct sim_machine *machine, unsigned gpu);
 nvmlDevice_t sim_mig_handle(const struct sim_machine *machine, unsigned gpu, unsigned gi,
                             unsigned ci);
 
+/* For a call that takes an index: what tells the fault plan and the trace which GPU it
+ * names. NULL for an index that no machine has. */
+const void *sim_index_handle(unsigned index);
+
 /* Guards the small tables of event sets and samples, which are this process's alone. */
 void sim_tables_lock(void);
 void sim_tables_unlock(void);

@@ -165,6 +165,7 @@ int sim_driver_start(const struct sim_gpu *gpu, int profile)
     const struct mig_board *board = sim_gpu_board(gpu);
     struct mig_layout layout;
     sim_gpu_layout(gpu, &layout);
+    assert(profile >= 0 && profile < board->profile_count);
     int best = -1, best_options = -1;
     for (int start = 0; start < board->memory_units; start++) {
         struct mig_instance instance = {(int8_t)profile, (int8_t)start};
@@ -189,6 +190,7 @@ unsigned sim_gi_capacity(const struct sim_gpu *gpu, int profile)
     struct mig_layout layout;
     sim_gpu_layout(gpu, &layout);
     unsigned count = 0;
+    assert(profile >= 0 && profile < board->profile_count);
     for (int start = 0; start < board->memory_units; start++) {
         struct mig_instance instance = {(int8_t)profile, (int8_t)start};
         if (!(board->profiles[profile].starts >> start & 1) ||
@@ -230,6 +232,7 @@ static void add_mig_event(struct sim_machine *machine, unsigned gpu, unsigned gi
 nvmlReturn_t sim_gi_create(struct sim_machine *machine, unsigned gpu_index, int profile_index,
                            int start, unsigned *ret_id)
 {
+    assert(gpu_index < machine->gpu_count);
     struct sim_gpu *gpu = &machine->gpus[gpu_index];
     const struct mig_board *board = sim_gpu_board(gpu);
     assert(profile_index >= 0 && profile_index < board->profile_count);
@@ -337,6 +340,7 @@ static uint8_t lowest_free_engine(const struct sim_gi *gi)
 nvmlReturn_t sim_ci_create(struct sim_machine *machine, unsigned gpu_index, unsigned gi_id_,
                            int ci_profile, int start, unsigned *ret_id)
 {
+    assert(gpu_index < machine->gpu_count && gi_id_ < SIM_GI_IDS);
     struct sim_gpu *gpu = &machine->gpus[gpu_index];
     struct sim_gi *gi = &gpu->gis[gi_id_];
     const struct mig_profile *profile = sim_gi_profile(gpu, gi);
@@ -397,6 +401,7 @@ static void drop_instances(struct sim_gpu *gpu)
 nvmlReturn_t sim_set_mig_mode(struct sim_machine *machine, unsigned index, bool enabled,
                               bool held, nvmlReturn_t *ret_activation)
 {
+    assert(index < machine->gpu_count);
     struct sim_gpu *gpu = &machine->gpus[index];
     const struct mig_board *board = sim_gpu_board(gpu);
     if (!board->has_mig)
@@ -424,6 +429,7 @@ nvmlReturn_t sim_set_mig_mode(struct sim_machine *machine, unsigned index, bool 
 
 nvmlReturn_t sim_gpu_reset(struct sim_machine *machine, unsigned index, bool held)
 {
+    assert(index < machine->gpu_count);
     struct sim_gpu *gpu = &machine->gpus[index];
     if (held || sim_has_process(machine, index, NVML_NO_INSTANCE_ID, NVML_NO_INSTANCE_ID))
         return NVML_ERROR_IN_USE;
@@ -456,6 +462,7 @@ void sim_reboot(struct sim_machine *machine)
 
 void sim_add_event(struct sim_machine *machine, const struct sim_event *event)
 {
+    assert(event->gpu < machine->gpu_count);
     struct sim_event *slot = &machine->events[machine->event_count % SIM_EVENTS_MAX];
     *slot = *event;
     slot->sequence = ++machine->event_count;

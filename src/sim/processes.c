@@ -74,6 +74,7 @@ double sim_gpu_busy_percent(const struct sim_machine *machine, unsigned gpu)
 
 double sim_gi_busy_percent(const struct sim_machine *machine, unsigned gpu, unsigned gi)
 {
+    assert(gpu < machine->gpu_count && gi < SIM_GI_IDS);
     const struct sim_gpu *device = &machine->gpus[gpu];
     const struct mig_board *board = sim_gpu_board(device);
     double busy = 0;

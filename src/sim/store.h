@@ -30,7 +30,7 @@ struct sim_store {
     uint64_t active; /* header word as last read */
     char path[512];
     struct sim_machine machine; /* a copy; changed in place, then committed */
-    bool kill_commit;
+    bool kill_commit;           /* see sim_store_kill_next_commit() */
 };
 
 /* The path in use: TRANCHE_SIM_STATE, or a file named after the fleet in

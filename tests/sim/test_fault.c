@@ -232,7 +232,7 @@ static void test_trace_names_every_call(void **state)
     OK(nvml.nvmlShutdown());
     FILE *file = fopen(path, "r");
     static const char *const wanted[] = {
-        "nvmlInit_v2 -1 NVML_SUCCESS", "nvmlDeviceGetHandleByIndex_v2 -1 NVML_SUCCESS",
+        "nvmlInit_v2 -1 NVML_SUCCESS", "nvmlDeviceGetHandleByIndex_v2 0 NVML_SUCCESS",
         "nvmlDeviceGetName 0 NVML_ERROR_INSUFFICIENT_SIZE", "nvmlShutdown -1 NVML_SUCCESS"};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         assert_non_null(fgets(line, sizeof line, file));
