@@ -22,4 +22,8 @@ struct onnx_runtime {
 int ort_check(const struct onnx_runtime *runtime, struct ort_status *status,
               enum error_code code, struct error *err);
 
+struct session;
+/* The runtime's own session: for comparing with a bare loop. */
+struct ort_session *session_handle(const struct session *session);
+
 #endif

@@ -290,6 +290,11 @@ void session_free(struct session *session)
     free(session);
 }
 
+struct ort_session *session_handle(const struct session *session)
+{
+    return session->ort;
+}
+
 size_t session_input_count(const struct session *session)
 {
     return session->input_count;

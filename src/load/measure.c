@@ -43,11 +43,26 @@ static int64_t now_ns(void)
     return clock_now_ns(clock_real());
 }
 
+/* CPU time from the end of the first counted group to the end of the last. */
+static void count_cpu(struct run *run, const struct steps_event *steps)
+{
+    if (!run->measuring || steps->cpu_ns < 0)
+        return;
+    if (run->cpu_first_ns == 0) {
+        run->cpu_first_ns = steps->cpu_ns;
+    } else {
+        run->cpu_last_ns = steps->cpu_ns;
+        run->cpu_steps += steps->count;
+    }
+}
+
 static void take_steps(void *context, int child, const struct steps_event *steps)
 {
     struct run *run = context;
     struct measure_result *result = run->result;
     run->warm_steps[child] += steps->count;
+    if (child == 0)
+        count_cpu(run, steps);
     for (int i = 0; i < steps->count; i++) {
         int64_t number = steps->first + i;
         if (child == 0 && number < FIRST_LOSSES)
@@ -247,6 +262,9 @@ static void sum_up(struct run *run)
     for (size_t i = 0; i < result->steps.count; i++)
         hist_record(result->latency, result->steps.data[i].duration_ns);
     result->throughput_rps = throughput(run);
+    if (run->cpu_steps > 0)
+        result->cpu_ns_per_step =
+            (double)(run->cpu_last_ns - run->cpu_first_ns) / (double)run->cpu_steps;
     run_add_up_memory(run);
 }
 
@@ -305,7 +323,8 @@ int run_in_slice(struct run *run, int (*body)(struct run *run, struct error *err
     *result = (struct measure_result){.latency = hist_new(),
                                       .how = STR_EMPTY,
                                       .memory_peak_bytes = -1,
-                                      .throttled_share = NAN};
+                                      .throttled_share = NAN,
+                                      .cpu_ns_per_step = NAN};
     for (int i = 0; i < FIRST_LOSSES; i++)
         result->first_losses[i] = NAN;
     if (settings->device == DEVICE_CPU_SLICE)

@@ -71,6 +71,7 @@ struct measure_result {
     double throughput_rps;     /* samples a second, all processes */
     double cpu_cores;          /* CPU time obtained a second */
     double cpu_quota_cores;    /* asked for; 0: none */
+    double cpu_ns_per_step;    /* by the first process's own count; NAN: it does not say */
     double throttled_share;    /* of the window; NAN: unknown */
     int64_t memory_peak_bytes; /* sum of the processes; -1: unknown */
     struct ready_event ready;  /* of the first process */

@@ -17,7 +17,8 @@ struct run {
     int64_t go_ns;
     bool measuring;
     struct slice_usage usage_at_start;
-    void *context; /* of the body */
+    int64_t cpu_first_ns, cpu_last_ns, cpu_steps; /* of the first process, in the window */
+    void *context;                                /* of the body */
 };
 
 /* Initialises the result, opens the slice, runs the body, ends the processes. */

@@ -15,6 +15,7 @@ enum row_column {
     COLUMN_SAMPLES,
     COLUMN_CPU_SHARE,
     COLUMN_CPU_QUOTA,
+    COLUMN_CPU_PER_STEP,
     COLUMN_CPU_FULL_SLICE,
     COLUMN_PERIOD_MS,
     COLUMN_THROTTLED_SHARE,
@@ -33,6 +34,7 @@ static const char *const column_names[ROW_COLUMN_COUNT] = {
     [COLUMN_SAMPLES] = "steps",
     [COLUMN_CPU_SHARE] = "cpu_share",
     [COLUMN_CPU_QUOTA] = "cpu_quota",
+    [COLUMN_CPU_PER_STEP] = "cpu_ms_per_step",
     [COLUMN_CPU_FULL_SLICE] = "cpu_full_slice",
     [COLUMN_PERIOD_MS] = "period_ms",
     [COLUMN_THROTTLED_SHARE] = "throttled_share",
@@ -130,6 +132,7 @@ static void fill_columns(struct measurement_set *set, const struct measure_setti
         arena_printf(&set->arena, "%llu", (unsigned long long)hist_count(result->latency));
     texts[COLUMN_CPU_SHARE] = ok ? number_text(set, result->cpu_cores) : "";
     texts[COLUMN_CPU_QUOTA] = cpu ? number_text(set, result->cpu_quota_cores) : "";
+    texts[COLUMN_CPU_PER_STEP] = ok ? number_text(set, result->cpu_ns_per_step / 1e6) : "";
     texts[COLUMN_CPU_FULL_SLICE] = cpu ? number_text(set, settings->cpu_full_slice) : "";
     texts[COLUMN_PERIOD_MS] = cpu ? number_text(set, (double)settings->period_ns / 1e6) : "";
     texts[COLUMN_THROTTLED_SHARE] = ok && cpu ? number_text(set, result->throttled_share) : "";
