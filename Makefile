@@ -35,7 +35,7 @@ build-clang/build.ninja:
 	@test -f $@ || CC=clang meson setup build-clang
 
 demo: $(BUILD)/build.ninja ## the main job: measure, plan, verify, draw (build/demo)
-	@ninja -C $(BUILD) tranche sim/libnvidia-ml.so.1
+	@ninja -C $(BUILD) run
 	@$(SETUP) demo
 	@tools/fetch_packages.sh $(BUILD)
 	@examples/demo/run.sh $(BUILD)

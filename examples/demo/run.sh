@@ -17,7 +17,7 @@ step "measure three models on the slices of an A100-40GB (CPU quotas stand for s
 "$tranche" bench sweep --board a100-40gb --batches 1,4 \
     --model "$build/models/ppocr_det.onnx" --model "$build/models/ppocr_rec.onnx" \
     --model "$build/models/ppocr_cls.onnx" -o "$demo/measurements.csv"
-cut -d, -f1,3,4,6,9 "$demo/measurements.csv" | column -s, -t
+awk -F, '{ printf "%-10s %-9s %5s %15s %15s\n", $1, $3, $4, $6, $9 }' "$demo/measurements.csv"
 
 step "plan the fewest GPUs for examples/demo/services.yaml"
 inputs=(-s "$here/services.yaml" -m "$demo/measurements.csv")
