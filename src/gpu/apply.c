@@ -67,6 +67,7 @@ static int run_open(struct run *run, const struct gpu_driver *driver,
 {
     CLEANUP(str_done) struct str lock = STR_EMPTY;
 
+    assert(driver->ops && options->state_dir);
     *run = (struct run){.driver = driver,
                         .options = options,
                         .report = report,
@@ -125,6 +126,7 @@ static int create_gi(struct run *run, const struct gpu *gpu, const struct gpu_st
 static int create_ci(struct run *run, const struct gpu *gpu, const struct gpu_step *step,
                      struct error *err)
 {
+    assert(step->ci_slices > 0);
     uint32_t gi = step->gi != GPU_NO_INSTANCE ? step->gi : run->created[step->instance.start];
     uint32_t ci;
     int profile_id = -1;
@@ -361,6 +363,7 @@ static int go_to(struct run *run, enum gpu_journal_side side, struct error *err)
  * pending or different is not taken back: it is owed to a reset, or to be looked at. */
 static int fail(struct run *run, struct error *err)
 {
+    assert(err->code != E_NONE);
     struct error cause = *err, why = {0};
     static const char ways[] = "carry on with gpu apply --resume, go back with gpu apply "
                                "--rollback";
@@ -394,6 +397,7 @@ static int plan(struct run *run, size_t *ret_steps, struct error *err)
 {
     struct gpu_change change;
 
+    assert(ret_steps);
     int r = gpu_change_plan(&run->inventory, &run->targets, &change, err);
     if (r)
         return r;
@@ -479,6 +483,7 @@ int gpu_apply(const struct gpu_driver *driver, const struct gpu_request *request
     CLEANUP(run_done) struct run run;
     bool same = false;
 
+    assert(request->targets && request->text);
     int r = run_open(&run, driver, options, report, err);
     if (!r)
         r = find_journal(&run, request, &same, err);

@@ -67,6 +67,8 @@ static size_t list_subsets(const struct planning *planning, struct subset ret[SU
 {
     size_t count = (size_t)1 << planning->gpu->layout.count;
 
+    assert(count <= SUBSETS_MAX &&
+           planning->gpu->layout.count == planning->gpu->instances.count);
     for (unsigned mask = 0; mask < count; mask++) {
         ret[mask] = (struct subset){.mask = mask};
         for (int i = 0; i < planning->gpu->layout.count; i++)
@@ -132,6 +134,7 @@ static int take_start(const struct mig_layout *placed, int profile, unsigned *us
             *used |= 1U << i;
             return placed->instances[i].start;
         }
+    assert(placed->count <= MIG_INSTANCES_MAX);
     assert(!"a placed layout lacks an instance that was asked for");
     return 0;
 }
@@ -206,6 +209,7 @@ static int choose_kept(struct planning *planning, struct gpu_layout *ret_result,
 
 static struct gpu_step *add_step(struct gpu_change *change, enum gpu_step_kind kind, size_t gpu)
 {
+    assert(kind < GPU_STEP_KIND_COUNT);
     struct gpu_step *step = vec_push(&change->steps);
     *step = (struct gpu_step){
         .kind = kind, .gpu = gpu, .gi = GPU_NO_INSTANCE, .ci = GPU_NO_INSTANCE};
@@ -226,6 +230,7 @@ static void add_destroy_ci(struct gpu_change *change, const struct gpu_effect *e
 static void destroy_instance(struct gpu_change *change, struct gpu_effect *effect,
                              const struct gpu_gi *gi, struct mig_instance instance)
 {
+    assert(gi->start == instance.start && effect->remove.count < MIG_INSTANCES_MAX);
     for (int i = 0; i < gi->ci_count; i++)
         add_destroy_ci(change, effect, gi, &gi->ci[i], instance);
     struct gpu_step *step = add_step(change, GPU_STEP_DESTROY_GI, effect->gpu);
@@ -250,6 +255,7 @@ static void add_create_cis(struct gpu_change *change, size_t gpu, const struct g
 /* Finds a wanted width, not yet used, for a compute instance that is there. */
 static int use_width(const struct gpu_slice *wanted, int ci_slices, unsigned *used)
 {
+    assert(ci_slices > 0);
     for (int i = 0; i < wanted->ci_count; i++)
         if (!(*used >> i & 1) && wanted->ci_slices[i] == ci_slices) {
             *used |= 1U << i;
@@ -449,6 +455,39 @@ static int check_processes(const struct gpu_inventory *inventory,
                : 0;
 }
 
+/* What must hold of a planned GPU, whatever was asked: a legal end, every start known, what
+ * stays and what is made being the end, what stays and what goes being what there is. */
+static void assert_effect(const struct gpu *gpu, const struct gpu_target *target,
+                          const struct gpu_effect *effect)
+{
+    struct mig_layout result;
+
+    if (!gpu->live || target->keep_instances)
+        return;
+    gpu_layout_assert(&gpu->live->board, &effect->result);
+    gpu_layout_instances(&effect->result, &result);
+    assert(!result.count || result.instances[0].start != MIG_START_ANY);
+    assert(mig_layout_check(&gpu->live->board, &result, NULL) == 0);
+    assert(effect->keep.count + effect->create.count == result.count);
+    assert(effect->keep.count + effect->remove.count == gpu->layout.count);
+    assert(target->mig_enabled || !result.count);
+}
+
+/* Destroying comes before creating on each GPU, and a new compute instance after its GPU
+ * instance. */
+static void assert_order(const struct gpu_change *change)
+{
+    for (size_t i = 1; i < change->steps.count; i++) {
+        const struct gpu_step *before = &change->steps.data[i - 1], *step = before + 1;
+        bool destroys = step->kind <= GPU_STEP_DESTROY_GI;
+        assert(before->gpu <= step->gpu);
+        assert(before->gpu != step->gpu || !destroys || before->kind <= GPU_STEP_ENABLE_MIG);
+        assert(step->kind != GPU_STEP_CREATE_CI || step->gi != GPU_NO_INSTANCE ||
+               (before->gpu == step->gpu && before->instance.start == step->instance.start));
+        (void)destroys;
+    }
+}
+
 int gpu_change_plan(const struct gpu_inventory *inventory,
                     const struct gpu_target_list *targets, struct gpu_change *ret_change,
                     struct error *err)
@@ -460,11 +499,15 @@ int gpu_change_plan(const struct gpu_inventory *inventory,
         const struct gpu_target *target = &targets->items.data[i];
         struct gpu_effect effect;
         r = plan_gpu(&inventory->gpus.data[target->gpu], target, &change, &effect, err);
-        if (!r)
-            vec_add(&change.effects, effect);
+        if (r)
+            break;
+        assert_effect(&inventory->gpus.data[target->gpu], target, &effect);
+        vec_add(&change.effects, effect);
     }
-    if (!r)
+    if (!r) {
+        assert_order(&change);
         r = check_processes(inventory, &change, err);
+    }
     if (r) {
         gpu_change_done(&change);
         return r;

@@ -37,6 +37,7 @@ bool gpu_slice_same_cis(const struct gpu_slice *a, const struct gpu_slice *b)
 
 static int most_of_width(const struct mig_profile *profile, int ci_slices)
 {
+    assert(ci_slices > 0);
     for (int i = 0; i < profile->ci_profile_count; i++)
         if (profile->ci_profiles[i].compute_slices == ci_slices)
             return profile->ci_profiles[i].max_in_gi;
@@ -56,6 +57,22 @@ bool gpu_slice_has_room(const struct mig_board *board, const struct gpu_slice *s
     }
     return slice->ci_count < GPU_CI_MAX && sum <= profile->compute_slices &&
            same <= most_of_width(profile, ci_slices);
+}
+
+static void assert_slice(const struct mig_board *board, const struct gpu_slice *slice)
+{
+    int sum = 0;
+
+    assert(slice->gi.profile >= 0 && slice->gi.profile < board->profile_count);
+    assert(slice->gi.start >= MIG_START_ANY && slice->gi.start < MIG_UNITS_MAX);
+    assert(slice->ci_count >= 0 && slice->ci_count <= GPU_CI_MAX);
+    for (int i = 0; i < slice->ci_count; i++) {
+        assert(slice->ci_slices[i] > 0 &&
+               (!i || slice->ci_slices[i - 1] >= slice->ci_slices[i]));
+        sum += slice->ci_slices[i];
+    }
+    assert(sum <= board->profiles[slice->gi.profile].compute_slices);
+    (void)sum;
 }
 
 static struct gpu_slice *find_room(const struct mig_board *board, struct gpu_layout *layout,
@@ -109,8 +126,18 @@ static int compare_slices(const void *a, const void *b)
     return memcmp(x->ci_slices, y->ci_slices, sizeof x->ci_slices);
 }
 
+void gpu_layout_assert(const struct mig_board *board, const struct gpu_layout *layout)
+{
+    assert(layout->count >= 0 && layout->count <= MIG_INSTANCES_MAX);
+    for (int i = 0; i < layout->count; i++) {
+        assert_slice(board, &layout->slices[i]);
+        assert(!i || compare_slices(&layout->slices[i - 1], &layout->slices[i]) <= 0);
+    }
+}
+
 void gpu_layout_sort(struct gpu_layout *layout)
 {
+    assert(layout->count >= 0 && layout->count <= MIG_INSTANCES_MAX);
     qsort(layout->slices, (size_t)layout->count, sizeof layout->slices[0], compare_slices);
 }
 
@@ -122,6 +149,7 @@ static bool same_slice(const struct gpu_slice *a, const struct gpu_slice *b)
 
 bool gpu_layout_equal(const struct gpu_layout *a, const struct gpu_layout *b)
 {
+    assert(a && b);
     for (int i = 0; i < a->count && a->count == b->count; i++)
         if (!same_slice(&a->slices[i], &b->slices[i]))
             return false;
@@ -168,6 +196,7 @@ bool gpu_layout_same_slices(const struct gpu_layout *a, const struct gpu_layout 
 
 void gpu_layout_instances(const struct gpu_layout *layout, struct mig_layout *ret)
 {
+    assert(layout->count <= MIG_INSTANCES_MAX);
     *ret = (struct mig_layout){.count = layout->count};
     for (int i = 0; i < layout->count; i++)
         ret->instances[i] = layout->slices[i].gi;
@@ -332,6 +361,7 @@ int gpu_layout_parse(const struct live_board *live, const char *text,
             return r;
     }
     gpu_layout_sort(&layout);
+    gpu_layout_assert(&live->board, &layout);
     *ret_layout = layout;
     return 0;
 }
@@ -353,6 +383,10 @@ int gpu_layout_from_list(const struct live_board *live, const struct gpu_gi_list
                              "GPU instance %u has profile id %d, which %s does not "
                              "list",
                              gi->id, gi->profile_id, live->board.slug);
+        if (gi->start >= MIG_UNITS_MAX)
+            return error_set(err, E_UNSUPPORTED,
+                             "GPU instance %u starts at memory unit %d; %d are known of",
+                             gi->id, gi->start, MIG_UNITS_MAX);
         slice->gi =
             (struct mig_instance){.profile = (int8_t)profile, .start = (int8_t)gi->start};
         for (int j = 0; j < gi->ci_count; j++)

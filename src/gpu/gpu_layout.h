@@ -39,6 +39,10 @@ bool gpu_slice_same_cis(const struct gpu_slice *a, const struct gpu_slice *b);
 bool gpu_slice_has_room(const struct mig_board *board, const struct gpu_slice *slice,
                         int ci_slices);
 
+/* Asserts what holds of every layout: sorted, profiles of the board, widths in order, within
+ * the GPU instance. Starts may be open, and legality is mig_layout_check()'s. */
+void gpu_layout_assert(const struct mig_board *board, const struct gpu_layout *layout);
+
 /* Adds `count` MIG devices of one compute-instance width, as mig-parted counts them: each
  * goes into a GPU instance of this profile that still has room, else into a new one whose
  * start is open. Wider devices are to be added first. E_INPUT when the profile has no such

@@ -42,6 +42,7 @@ static void read_processes(const struct gpu_driver *driver, struct gpu *gpu)
 {
     struct error why;
 
+    assert(gpu->processes_unknown.bytes);
     gpu_process_list_done(&gpu->processes);
     str_clear(&gpu->processes_unknown);
     if (driver->ops->processes(driver->self, gpu->identity.uuid, &gpu->processes, &why))
@@ -60,6 +61,7 @@ int gpu_inventory_refresh(const struct gpu_driver *driver, struct gpu *gpu, stru
         (r = read_board(driver, gpu, err)) ||
         (r = driver->ops->instances(driver->self, uuid, &gpu->instances, err)))
         return error_wrap(err, "GPU %d", gpu->identity.index);
+    assert(gpu->instances.count >= 0 && gpu->instances.count <= GPU_INSTANCES_MAX);
     r = gpu_layout_from_list(gpu->live, &gpu->instances, &gpu->layout, err);
     return r ? error_wrap(err, "GPU %d (%s)", gpu->identity.index, uuid) : 0;
 }
@@ -118,6 +120,7 @@ int gpu_inventory_find(const struct gpu_inventory *inventory, const char *select
 {
     CLEANUP(str_done) struct str known = STR_EMPTY;
 
+    assert(selector && ret_index);
     for (size_t i = 0; i < inventory->gpus.count; i++)
         if (gpu_is(&inventory->gpus.data[i], selector)) {
             *ret_index = i;
@@ -150,6 +153,7 @@ void gpu_process_describe(const struct gpu_process *process, struct str *text)
 
 bool gpu_instance_is_busy(const struct gpu *gpu, uint32_t gi, uint32_t ci)
 {
+    assert(gi != GPU_NO_INSTANCE);
     for (size_t i = 0; i < gpu->processes.items.count; i++) {
         const struct gpu_process *process = &gpu->processes.items.data[i];
         if (process->gi == gi &&

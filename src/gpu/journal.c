@@ -30,6 +30,7 @@ void gpu_journal_make(const struct gpu_inventory *inventory,
 {
     struct gpu_journal journal = {.request = xstrdup(request)};
 
+    assert(request && *request);
     for (size_t i = 0; i < targets->items.count; i++) {
         const struct gpu_target *target = &targets->items.data[i];
         const struct gpu *gpu = &inventory->gpus.data[target->gpu];
@@ -67,6 +68,7 @@ int gpu_journal_write(const struct gpu_journal *journal, const char *path, struc
     CLEANUP(str_done) struct str text = STR_EMPTY;
     json_t *gpus = json_array();
 
+    assert(journal->request && path);
     for (size_t i = 0; i < journal->gpus.count; i++) {
         const struct gpu_journal_gpu *gpu = &journal->gpus.data[i];
         json_t *json = json_pack("{s:s, s:o, s:o}", "uuid", gpu->uuid, "before",
@@ -158,6 +160,8 @@ static int add_target(const struct gpu_journal_gpu *record, enum gpu_journal_sid
                       struct error *err)
 {
     bool before = side == GPU_JOURNAL_BEFORE;
+
+    assert(record->before && record->target);
     struct gpu_target target = {.mig_enabled = before ? record->mig_before : record->mig_target,
                                 .keep_instances = !before && record->keep_instances};
 

@@ -139,8 +139,14 @@ static void fill_starts(struct live_board *live, const struct gpu_live_profile *
     }
     for (int i = 0; i < from->placement_count; i++) {
         const struct gpu_placement *placement = &from->placements[i];
-        if (placement->start < 0 || placement->start >= 32 || placement->size <= 0)
+        if (placement->start < 0 || placement->size <= 0 ||
+            placement->start + placement->size > MIG_UNITS_MAX) {
+            note(live,
+                 "%s: the driver's placement %d:%d is beyond the %d memory units that "
+                 "this program knows; it is not used",
+                 ret->name, placement->start, placement->size, MIG_UNITS_MAX);
             continue;
+        }
         ret->starts |= UINT32_C(1) << placement->start;
         ret->placement_size = ret->memory_units = placement->size;
     }
@@ -163,6 +169,7 @@ static void fill_profile(struct live_board *live, const struct gpu_identity *ide
         table_profile(live->table, from->profile_id, from->nvml_enum);
     struct mig_profile *ret = &live->profiles[index];
 
+    assert(index >= 0 && index < GPU_LIVE_PROFILES_MAX);
     if (from->name[0])
         snprintf(live->names[index], GPU_TEXT_SIZE, "%s", from->name);
     else if (table && table->memory_mib == from->memory_mib)
@@ -323,6 +330,7 @@ void live_board_free(struct live_board *live)
 
 int live_board_profile_by_id(const struct live_board *live, int profile_id)
 {
+    assert(live->board.profiles == live->profiles);
     for (int i = 0; i < live->board.profile_count; i++)
         if (live->profiles[i].profile_id == profile_id)
             return i;
@@ -412,6 +420,7 @@ int live_board_profile_get(const struct live_board *live, const char *name, int 
 {
     char elsewhere[GPU_TEXT_SIZE];
     struct error inner;
+    assert(name && ret_profile);
     int profile = mig_profile_find(&live->board, name);
     bool alias = profile < 0;
 

@@ -243,6 +243,7 @@ static size_t row_of(struct page *page, const char *uuid, uint32_t gi, const cha
         if (page->sample->rows.data[i].gi == gi &&
             !strcmp(page->sample->rows.data[i].uuid, uuid))
             return i;
+    assert(page->board.count == page->sample->rows.count);
     struct metric_row *row = vec_push(&page->sample->rows);
     snprintf(row->uuid, sizeof row->uuid, "%s", uuid);
     row->gi = gi;
@@ -268,6 +269,7 @@ static void take_board_value(struct page *page, const char *uuid, enum metric me
     size_t row = row_of(page, uuid, GPU_NO_INSTANCE, "");
     struct metric_value *ret = &page->sample->rows.data[row].values[metric];
 
+    assert(lowest_level[metric] == METRIC_LEVEL_GPU);
     page->board.data[row].sum[metric] += value;
     page->board.data[row].count[metric]++;
     ret->value = page->board.data[row].sum[metric] / page->board.data[row].count[metric];

@@ -144,6 +144,7 @@ static bool window_is_good(const struct window *window, const char *identity, in
 {
     int64_t length_ns = now_ns - window->time_ns;
 
+    assert(!window->sample || length_ns >= 0);
     if (!window->sample)
         snprintf(reason, METRIC_REASON_SIZE, "first sample: activity needs a window");
     else if (strcmp(window->identity, identity))

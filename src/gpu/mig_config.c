@@ -165,6 +165,7 @@ static int read_entry(const struct reader *reader, const struct yaml_node *node,
 static int read_config(const struct reader *reader, const struct yaml_node *map, size_t index,
                        struct error *err)
 {
+    assert(index < map->count);
     const struct yaml_node *list = map->items[index];
     struct mig_config *config = vec_push(&reader->file->configs);
     int r = yaml_expect(reader->yaml, list, YAML_KIND_LIST, "a list of entries", err);
@@ -236,6 +237,7 @@ int mig_config_parse(const char *name, const char *bytes, size_t length,
     CLEANUP(yaml_free_ptr) struct yaml *yaml = NULL;
     struct mig_config_file file = {0};
 
+    assert(name && bytes && ret_file);
     int r = yaml_parse(name, bytes, length, &yaml, err);
     if (r)
         return r;
@@ -345,6 +347,7 @@ static void format_filter(const struct mig_config_entry *entry, struct str *text
 {
     bool list = entry->filters.count > 1;
 
+    assert(entry->all || entry->devices.count || entry->filters.count);
     if (!entry->filters.count)
         return;
     str_add(text, list ? "device-filter: [" : "device-filter: ");

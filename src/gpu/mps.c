@@ -94,6 +94,7 @@ static int check_limits(const struct mps_options *options, struct error *err)
 static int find_place(const struct mps_options *options, struct place *ret, struct error *err)
 {
     struct place place = PLACE_EMPTY;
+    assert(options->device && options->folder);
     const size_t socket_max = sizeof((struct sockaddr_un *)0)->sun_path;
 
     int r = check_device(options->device, err);
@@ -119,6 +120,7 @@ static int find_place(const struct mps_options *options, struct place *ret, stru
 
 static const char *const *environment_of(struct place *place)
 {
+    assert(place->pipe.length && place->log.length);
     place->environment[0] = place->visible_setting.bytes;
     place->environment[1] = place->pipe_setting.bytes;
     place->environment[2] = place->log_setting.bytes;
@@ -153,6 +155,7 @@ static int ask(const struct mps_options *options, struct place *place, const cha
     CLEANUP(str_done) struct str line = STR_EMPTY;
     int status;
 
+    assert(!strchr(command, '\n'));
     str_addf(&line, "%s\n", command);
     struct program program = {.words = words,
                               .environment = environment_of(place),
@@ -282,6 +285,7 @@ static int read_server(const struct mps_options *options, struct place *place, l
     struct mps_server *server = vec_push(&status->servers);
     long client;
 
+    assert(pid > 0);
     server->pid = pid;
     str_addf(&command, "get_client_list %ld", pid);
     int r = ask(options, place, command.bytes, &answer, err);

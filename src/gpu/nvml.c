@@ -23,6 +23,7 @@ static void copy_text(char *ret, size_t size, const char *text)
 int nvml_device(const struct nvml *nvml, const char *uuid, nvmlDevice_t *ret_device,
                 struct error *err)
 {
+    assert(nvml->initialised && uuid);
     nvmlReturn_t result = nvml->call.nvmlDeviceGetHandleByUUID(uuid, ret_device);
     return result ? nvml_fail(nvml, result, "nvmlDeviceGetHandleByUUID", uuid, err) : 0;
 }
@@ -84,6 +85,7 @@ static int identify(const struct nvml *nvml, unsigned index, struct gpu_identity
     char object[32];
     nvmlReturn_t result;
 
+    assert(ret && index <= INT32_MAX);
     snprintf(object, sizeof object, "GPU %u", index);
     ret->index = (int)index;
     if ((result = nvml->call.nvmlDeviceGetHandleByIndex_v2(index, &device)))

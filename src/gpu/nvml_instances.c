@@ -66,6 +66,7 @@ static int add_cis(const struct nvml *nvml, nvmlGpuInstance_t handle,
     nvmlComputeInstance_t instances[GPU_CI_MAX];
     unsigned count = GPU_CI_MAX;
 
+    assert(gi->ci_count <= GPU_CI_MAX);
     nvmlReturn_t result = nvml->call.nvmlGpuInstanceGetComputeInstances(
         handle, (unsigned)profile->profile_id, instances, &count);
     if (result == NVML_ERROR_NOT_SUPPORTED)
@@ -308,6 +309,7 @@ int nvml_create_gi(void *self, const char *uuid, int profile_id, struct gpu_plac
     nvmlDevice_t device;
     nvmlGpuInstance_t handle;
     nvmlGpuInstanceInfo_t info;
+    assert(placement.start >= 0 && placement.size > 0);
     nvmlGpuInstancePlacement_t where = {.start = (unsigned)placement.start,
                                         .size = (unsigned)placement.size};
 

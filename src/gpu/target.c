@@ -65,6 +65,7 @@ int gpu_target_check(const struct gpu_inventory *inventory, const struct gpu_tar
     const struct gpu *gpu = &inventory->gpus.data[target->gpu];
     struct mig_layout wanted, placed;
 
+    assert(!target->mig_enabled || gpu->live);
     if (!target->mig_enabled || target->keep_instances)
         return 0;
     gpu_layout_instances(&target->layout, &wanted);
@@ -125,6 +126,7 @@ static int resolve_name(const struct live_board *live, const struct mig_config_d
     const char *name = device->name;
     bool alias = false;
 
+    assert(device->count > 0);
     *ret = (struct named_device){.source = device, .request.count = device->count};
     if (name[0] >= '1' && name[0] <= '9' && name[1] == 'c' && name[2] == '.') {
         ret->request.ci_slices = name[0] - '0';
@@ -230,6 +232,7 @@ int gpu_targets_from_config(const struct gpu_inventory *inventory,
 static int add_layout(const struct gpu_inventory *inventory, size_t gpu, const char *text,
                       struct gpu_target_list *list, struct error *err)
 {
+    assert(gpu < inventory->gpus.count && text);
     struct gpu_target target = {.gpu = gpu, .mig_enabled = strcmp(text, "off") != 0};
     const struct live_board *live = inventory->gpus.data[gpu].live;
     int r = 0;
@@ -309,6 +312,7 @@ static size_t compare_layouts(const struct gpu *gpu, const struct gpu_target *ta
 {
     const struct mig_board *board = &gpu->live->board;
 
+    gpu_layout_assert(board, &target->layout);
     if (target->keep_instances || gpu_layout_satisfies(&gpu->layout, &target->layout))
         return 0;
     str_addf(differences, "GPU %d (%s): has ", gpu->identity.index, gpu->identity.uuid);
