@@ -393,6 +393,22 @@ static struct unit *unit_of_server(struct runtime *runtime, const struct router_
     return NULL;
 }
 
+/* A server that HAProxy has although this runtime did not put it there. */
+static void adopt_server(struct runtime *runtime, struct unit *unit,
+                         const struct router_server *server)
+{
+    struct error ignored;
+    bool serves = unit->want == UNIT_SERVE && server->state == SERVER_UP;
+    bool drains = unit->want != UNIT_SERVE && server->state != SERVER_MAINTENANCE;
+    if (unit->ready && (serves || drains)) {
+        unit->routed = true;
+        unit->drained_in_router = server->state == SERVER_DRAIN;
+        unit->weight = server->weight;
+    } else if (unit->keeper.pid == 0) {
+        router_remove(&runtime->router, server->backend, server->name, &ignored);
+    }
+}
+
 static void read_statistics(struct runtime *runtime, int64_t now_ns)
 {
     struct error err = {0};
@@ -404,6 +420,7 @@ static void read_statistics(struct runtime *runtime, int64_t now_ns)
     router_statistics_done(&runtime->statistics);
     runtime->statistics = now;
     runtime->statistics_ns = now_ns;
+    runtime->statistics_read = true;
     for (size_t i = 0; i < now.servers.count; i++) {
         const struct router_server *server = &now.servers.data[i];
         struct unit *unit = unit_of_server(runtime, server);
@@ -413,12 +430,8 @@ static void read_statistics(struct runtime *runtime, int64_t now_ns)
         }
         unit->router_state = server->state;
         unit->sessions = server->sessions;
-        if (!unit->routed && unit->ready && server->state == SERVER_UP) {
-            unit->routed = true; /* adopted */
-            unit->weight = server->weight;
-        } else if (!unit->routed && !unit->ready) {
-            router_remove(&runtime->router, server->backend, server->name, &err);
-        }
+        if (!unit->routed)
+            adopt_server(runtime, unit, server);
     }
 }
 
@@ -479,7 +492,8 @@ static bool everything_serves(const struct runtime *runtime)
 static void forget(struct runtime *runtime)
 {
     static const char *const NAMES[] = {"haproxy.cfg",  "haproxy.sock", "haproxy.json",
-                                        "services.map", "traffic.sock", "journal.jsonl"};
+                                        "services.map", "traffic.sock", "control.sock",
+                                        "journal.jsonl"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         CLEANUP(free_ptr) char *path = state_folder_file(runtime->folder, NAMES[i]);
         unlink(path);
@@ -513,7 +527,7 @@ void runtime_down(struct runtime *runtime)
     struct error err = {0};
     if (runtime->phase >= PHASE_ENDING)
         return;
-    /* Not recorded: a restart would carry on serving, and can be told again. */
+    /* Should it not be recorded (a full disk), a restart carries on serving. */
     runtime_record(runtime, json_pack("{s:s}", "record", "down"), &err);
     events_add(&runtime->events, LOG_INFO, "going down");
     change_free(runtime->change);
@@ -536,6 +550,8 @@ void runtime_tick(struct runtime *runtime)
             runtime->units.data[i]->want = UNIT_STOP;
         tick_unit(runtime, runtime->units.data[i], now_ns);
     }
+    if (!runtime->statistics_read)
+        return; /* what HAProxy has is not known yet */
     if (runtime->phase == PHASE_CHANGING)
         change_tick(runtime, now_ns);
     else if (runtime->phase == PHASE_ENDING)

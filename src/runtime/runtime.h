@@ -72,7 +72,7 @@ struct runtime {
     unsigned long long failed_before[ROUTER_BACKENDS];
     struct router_statistics statistics; /* last read */
     int64_t statistics_ns, blocked_said_ns;
-    bool machine_open, router_open;
+    bool machine_open, router_open, statistics_read;
 };
 
 /* Opens the state folder, takes its lock and reads the journal. E_BUSY when a runtime is at

@@ -297,5 +297,7 @@ int runtime_start(struct runtime *runtime, struct error *err)
         return failed;
     add_plan_units(runtime);
     enact_begun(runtime);
+    for (size_t i = 0; i < runtime->units.count; i++)
+        unit_look(runtime->units.data[i], runtime->folder);
     return 0;
 }

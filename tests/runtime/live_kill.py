@@ -48,7 +48,7 @@ for number in range(kills):
         killed += machine.kill_runtime()
         again.wait(timeout=60)
     done = machine.run("up")
-    if done.returncode != 0:
+    if done.returncode != 0 and "is up in" not in done.stderr:  # a kill that came too early
         checks.ok(False, f"kill {number}: up carries on", done.stderr)
         continue
     for _ in range(1200):
