@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The main job on this machine: measure real models on slices, plan, verify, draw, compare.
+# The main job on this machine: measure real models on slices, plan, verify, draw, compare,
+# then serve, and change what serves under load (serve.sh).
 # Without a GPU a slice is a CPU quota, and the results say so.
 #
 #     examples/demo/run.sh BUILD        leaves its files in BUILD/demo
@@ -35,6 +36,10 @@ echo "$demo/layout.svg"
 step "against fixed partitions and the other planners"
 "$tranche" plan compare "${inputs[@]}"
 
+# It answers requests, and is changed while it does: summary.json.
+"$here/serve.sh" "$build"
+
 step "one page of it all"
-"$tranche" report "$demo/measurements.csv" "$demo/plan.json" --title "tranche demo" -o "$demo/report.html"
+"$tranche" report "$demo/measurements.csv" "$demo/plan.json" "$demo/plan-day.json" "$demo/plan-night.json" \
+    "$demo/transition.json" --title "tranche demo" -o "$demo/report.html"
 echo "$demo/report.html"

@@ -102,8 +102,10 @@ static json_t *answer(struct runtime *runtime, const json_t *question)
 {
     const char *what = json_string_value(json_object_get(question, "do"));
     struct error err = {0};
-    if (what && strcmp(what, "status") == 0)
+    if (what && strcmp(what, "status") == 0) {
+        runtime_refresh(runtime);
         return status_to_json(runtime);
+    }
     if (what && strcmp(what, "apply") == 0)
         return answer_apply(runtime, question);
     if (what && strcmp(what, "down") == 0) {

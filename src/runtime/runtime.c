@@ -435,6 +435,12 @@ static void read_statistics(struct runtime *runtime, int64_t now_ns)
     }
 }
 
+void runtime_refresh(struct runtime *runtime)
+{
+    if (runtime->router_open && runtime->statistics_read)
+        read_statistics(runtime, clock_now_ns(clock_real()));
+}
+
 /* ---- what nobody wants ------------------------------------------------------------ */
 
 static bool is_known(const struct runtime *runtime, const char *key)

@@ -86,6 +86,8 @@ CLEANUP_DEFINE_FREE(runtime)
 int runtime_start(struct runtime *runtime, struct error *err);
 /* Looks and acts once. */
 void runtime_tick(struct runtime *runtime);
+/* Reads HAProxy's counters now, for a status that is no older than the question. */
+void runtime_refresh(struct runtime *runtime);
 /* Begins a change to a plan. E_BUSY while another is under way, E_NO when no transition
  * keeps the floor (with `spare` borrowed GPUs), E_MISSING without enough GPUs; nothing was
  * begun then. models: as in the settings, for services that are new; may be NULL. */
