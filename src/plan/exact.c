@@ -47,6 +47,7 @@ struct exact {
     const char *how;
     int64_t deadline_ns; /* INT64_MAX: none */
     bool out_of_time;
+    bool hasty;    /* time is up, but some plan is owed */
     bool spread;   /* some service asks for it */
     bool unspread; /* a plan was found that could not be spread */
 };
@@ -169,7 +170,7 @@ static bool try_cost(struct exact *exact, double cost_max, int tries)
         .cost_max = cost_max + 1e-9 * fmax(1, cost_max),
         .seed = exact->settings->seed,
         .tries = tries,
-        .stop = is_late,
+        .stop = exact->hasty ? NULL : is_late,
         .context = exact,
     };
     return balance_search(exact->problem, &exact->patterns, &exact->dual, &exact->pool,
@@ -193,7 +194,7 @@ static void find_plan(struct exact *exact)
     for (size_t k = 0; k < exact->problem->kinds.count; k++)
         dearest = fmax(dearest, exact->problem->kinds.data[k].price);
     double last = 2 * least + 64 * dearest;
-    for (double above = 0; least + above <= last && !exact->out_of_time;
+    for (double above = 0; least + above <= last && (exact->hasty || !exact->out_of_time);
          above = above == 0 ? step : 2 * above) {
         if (try_cost(exact, least + above, above == 0 ? BALANCE_TRIES : 1) || exact->unspread)
             break;
@@ -381,6 +382,10 @@ int exact_solve_free(const struct problem *problem, const struct solver_settings
         find_spread_plan(&exact);
     else
         find_plan(&exact);
+    if (!exact.has_best && exact.out_of_time) {
+        exact.hasty = true;
+        find_plan(&exact);
+    }
     if (!is_closed(&exact) && !exact.out_of_time)
         close_gap(&exact);
     ret_solution->bound_cost = problem->base_cost + stated_bound(&exact);

@@ -156,7 +156,7 @@ static bool plant_stated_latency(struct plan *plan, struct rng *rng)
 
 static bool plant_batch(struct plan *plan, struct rng *rng)
 {
-    any_instance(plan, rng, NULL)->batch += 3;
+    any_instance(plan, rng, NULL)->batch += 100;
     return true;
 }
 
