@@ -3,7 +3,12 @@
  * How fast the exact planner is and how tight its bound, on the MIG-serving paper's figures
  * with random rates. One line a case: services, GPUs, bound, gap, status, time, peak memory.
  *
- *     bench_plan MEASUREMENTS.csv [normal|lognormal|mixed] SERVICES [SEEDS] [GPUS_A_SERVICE]
+ *     bench_plan                                     the cases below
+ *     bench_plan SHAPE SERVICES SEEDS GPUS_EACH      one row of one's own
+ *     bench_plan yaml SHAPE SERVICES SEED GPUS_EACH  the services of one case
+ *     bench_plan cbc SHAPE SERVICES SEED GPUS_EACH   CBC on the compact model, 60 s
+ *
+ * SHAPE is normal, lognormal, or mixed (four boards with prices and stock).
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +19,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/stats.h"
+#include "plan/compact.h"
 #include "plan/run.h"
 
 enum { SEEDS_MAX = 1000 };
@@ -123,43 +129,117 @@ static double run_case(const struct bench *bench, const struct str *yaml, struct
     return seconds;
 }
 
-int main(int argc, char **argv)
+struct bench_case {
+    const char *shape;
+    int services, seeds;
+    double gpus_each;
+};
+
+static void run_row(const struct bench *bench, const struct bench_case *row)
 {
-    static struct bench bench;
     static const char *const statuses[] = {"optimal", "feasible", "infeasible"};
-    double seconds[SEEDS_MAX];
-    struct error err = {0};
-    if (argc < 4 || measurement_set_read(argv[1], &bench.rows, &err) < 0) {
-        fprintf(stderr, "usage: bench_plan MEASUREMENTS.csv SHAPE SERVICES [SEEDS] [GPUS] %s\n",
-                err.text);
-        return 2;
-    }
-    int services = atoi(argv[3]), seeds = argc > 4 ? atoi(argv[4]) : 5, optimal = 0;
-    double gpus_each = argc > 5 ? atof(argv[5]) : 12;
-    list_models(&bench);
-    if (strcmp(argv[2], "mixed") == 0)
-        add_boards(&bench);
-    for (int seed = 1; seed <= seeds && seed <= SEEDS_MAX; seed++) {
+    double seconds[SEEDS_MAX], worst_gap = 0;
+    int optimal = 0, within_one = 0, gpus = 0;
+    for (int seed = 1; seed <= row->seeds; seed++) {
         struct str yaml = STR_EMPTY;
         struct plan plan;
-        write_services(&bench, argv[2], services, gpus_each, (uint64_t)seed, &yaml);
-        if (getenv("DUMP")) {
-            FILE *f = fopen(getenv("DUMP"), "w");
-            fputs(yaml.bytes, f);
-            fclose(f);
-        }
-        seconds[seed - 1] = run_case(&bench, &yaml, &plan);
+        write_services(bench, row->shape, row->services, row->gpus_each, (uint64_t)seed, &yaml);
+        seconds[seed - 1] = run_case(bench, &yaml, &plan);
+        double gap = 100 * (plan.cost - plan.bound_cost) / plan.bound_cost;
+        worst_gap = fmax(worst_gap, gap);
         optimal += plan.status == PLAN_OPTIMAL;
-        printf("%s n=%d seed=%d gpus=%d cost=%.2f bound=%.3f gap=%.4f%% %s %.1f ms %.0f MiB\n",
-               argv[2], services, seed, plan.gpus_used, plan.cost, plan.bound_cost,
-               100 * (plan.cost - plan.bound_cost) / plan.bound_cost, statuses[plan.status],
-               seconds[seed - 1] * 1e3, peak_mib());
-        fflush(stdout);
+        within_one += plan.status != PLAN_INFEASIBLE && plan.cost <= ceil(plan.bound_cost) + 1;
+        gpus = plan.gpus_used;
+        if (getenv("VERBOSE"))
+            printf("  seed %d: %d GPUs, cost %.2f, bound %.3f, gap %.4f%%, %s, %.1f ms\n", seed,
+                   plan.gpus_used, plan.cost, plan.bound_cost, gap, statuses[plan.status],
+                   seconds[seed - 1] * 1e3);
         plan_done(&plan);
         str_done(&yaml);
     }
-    printf("%s n=%d: %d of %d proved optimal, median %.1f ms\n", argv[2], services, optimal,
-           seeds, stats_median(seconds, (size_t)seeds) * 1e3);
-    measurement_set_done(&bench.rows);
+    printf("%-9s %6d services %6d GPUs  %2d of %2d optimal, %2d within one GPU, worst gap "
+           "%.4f%%, median %8.1f ms, peak %4.0f MiB\n",
+           row->shape, row->services, gpus, optimal, row->seeds, within_one, worst_gap,
+           stats_median(seconds, (size_t)row->seeds) * 1e3, peak_mib());
+    fflush(stdout);
+}
+
+/* CBC on the compact model of one case. */
+static void run_cbc(const struct bench *bench, const struct str *yaml)
+{
+    struct service_set services;
+    struct problem problem;
+    struct pattern_list patterns;
+    struct milp milp;
+    struct milp_result result;
+    struct error err = {0};
+    struct problem_options options = {.max_moves = -1};
+    if (service_set_parse("bench", yaml->bytes, yaml->length, &services, &err) < 0 ||
+        problem_init(&problem, &services, &bench->rows, &options, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    int64_t start_ns = clock_now_ns(clock_real());
+    pattern_list_init(&patterns, &problem);
+    compact_build(&problem, &patterns, &(struct compact_options){0}, &milp);
+    milp_solve(&milp, &(struct milp_limits){.cutoff = INFINITY, .seconds = 60, .nodes = -1},
+               &result);
+    printf("%.10g %.10g %.3f\n", result.objective, result.bound,
+           (double)(clock_now_ns(clock_real()) - start_ns) / 1e9);
+    free(result.values);
+    milp_done(&milp);
+    pattern_list_done(&patterns);
+    problem_done(&problem);
+    service_set_done(&services);
+}
+
+static const struct bench_case cases[] = {
+    {"normal", 16, 10, 12},   {"normal", 24, 20, 12},    {"lognormal", 24, 20, 12},
+    {"normal", 24, 20, 2.5},  {"lognormal", 100, 5, 7},  {"lognormal", 400, 3, 4.5},
+    {"normal", 1000, 3, 4.3}, {"lognormal", 1000, 3, 4}, {"lognormal", 3000, 1, 4},
+    {"normal", 10000, 1, 4},  {"mixed", 20, 5, 3},       {"mixed", 200, 5, 3},
+};
+
+static int run_words(struct bench *bench, int argc, char **argv)
+{
+    bool yaml = strcmp(argv[1], "yaml") == 0, cbc = strcmp(argv[1], "cbc") == 0;
+    char **words = argv + (yaml || cbc ? 2 : 1);
+    if (argc != 5 + (yaml || cbc))
+        return 2;
+    struct bench_case row = {words[0], atoi(words[1]), atoi(words[2]), atof(words[3])};
+    if (strcmp(row.shape, "mixed") == 0)
+        add_boards(bench);
+    if (!yaml && !cbc) {
+        run_row(bench, &row);
+        return 0;
+    }
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    write_services(bench, row.shape, row.services, row.gpus_each, (uint64_t)row.seeds, &text);
+    if (yaml)
+        fputs(text.bytes, stdout);
+    else
+        run_cbc(bench, &text);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+    struct error err = {0};
+    const char *root = getenv("TRANCHE_SOURCE_ROOT");
+    CLEANUP(free_ptr)
+    char *path = xasprintf("%s/examples/paper/measurements.csv", root ? root : ".");
+    if (measurement_set_read(path, &bench.rows, &err) < 0) {
+        fprintf(stderr, "%s (set TRANCHE_SOURCE_ROOT)\n", err.text);
+        return 4;
+    }
+    list_models(&bench);
+    int status = argc > 1 ? run_words(&bench, argc, argv) : 0;
+    for (size_t i = 0; argc == 1 && i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(cases[i].shape, "mixed") == 0 && strcmp(cases[i - 1].shape, "mixed") != 0)
+            add_boards(&bench);
+        run_row(&bench, &cases[i]);
+    }
+    measurement_set_done(&bench.rows);
+    return status;
 }
