@@ -46,6 +46,11 @@ says 4 'no process' "a process that is not there" add --pid 4194304
 says 2 'no Xid number' "an Xid that is none" xid 0 x
 says 2 'unknown command' "a command that is none" fly
 says 4 'cannot run' "a program that is not there" run -- ./nothing
+says 0 '7 MiB 30% job' "a command runs as a process of the GPU" \
+    run --name job --memory-mib 7 --sm 30 -- "$sim/tranche-sim" show
+says 0 'fleet a100-40gb:1' "and is gone with it" show
+! grep -q ' job' "$out"
+ok $? "no process is left"
 run "$sim/tranche-sim" sysfs "$work/fs"
 is_status 0 "sysfs"
 file_is "$work/fs/sys/bus/pci/devices/0000:07:00.0/device" 0x20b0 "sysfs has the PCI device"
