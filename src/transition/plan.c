@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "transition/dag.h"
+#include "transition/exchange_compact.h"
 #include "transition/match.h"
 #include "transition/verify.h"
 
@@ -29,8 +30,7 @@ void transition_copy_plan(const struct plan *plan, struct plan *ret_copy)
     }
 }
 
-/* Every GPU of `to` is the one of from with its id, or new. */
-static void match_by_id(struct transition *transition)
+void transition_match_by_id(struct transition *transition)
 {
     CLEANUP(map_done) struct map ids = {0};
     int added = 0;
@@ -180,8 +180,10 @@ static int plan_order(struct transition *transition, const struct transition_opt
         filled.times = action_times_find("measured");
     struct match_options match = {.allow_larger_slice = options->allow_larger_slice,
                                   .keep_nodes = options->keep_nodes};
+    if (options->algorithm == TRANSITION_EXCHANGE_COMPACT)
+        return exchange_compact_plan(transition, &filled, err);
     if (options->keep_ids)
-        match_by_id(transition);
+        transition_match_by_id(transition);
     else
         transition_match(transition, &match);
     return dag_plan(transition, &filled, err);

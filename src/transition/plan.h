@@ -29,6 +29,8 @@ int transition_plan(const struct plan *from, const struct plan *to,
 
 /* Copies the GPUs and services of a plan. */
 void transition_copy_plan(const struct plan *plan, struct plan *ret_copy);
+/* Fills gpus and match: every GPU of `to` is the one of from with its id, or a new one. */
+void transition_match_by_id(struct transition *transition);
 /* Makes a list of actions a whole document: ids, GPUs that matter, groups of the paper's
  * actions unless they are set, figures. */
 void transition_finish(struct transition *transition, bool set_groups);

@@ -119,6 +119,40 @@ static inline void support_random_plan(struct rng *rng, const struct random_case
             ret_plan->services.data[s].provided_rps * rng_uniform(rng, given->tight, 1);
 }
 
+/* The same instances on GPUs in another order, services traded among equal instances: all
+ * that each service needs before it needs after. */
+static inline void support_shuffle(struct rng *rng, const struct plan *from,
+                                   struct plan *ret_plan)
+{
+    transition_copy_plan(from, ret_plan);
+    for (size_t i = ret_plan->gpus.count; i > 1; i--) {
+        struct plan_gpu *a = &ret_plan->gpus.data[i - 1];
+        struct plan_gpu *b = &ret_plan->gpus.data[rng_below(rng, i)];
+        struct plan_gpu kept = *a;
+        if (a->board != b->board)
+            continue;
+        memcpy(&a->instances, &b->instances, sizeof a->instances);
+        memcpy(&b->instances, &kept.instances, sizeof b->instances);
+    }
+    for (int trade = 0; trade < 8 * (int)ret_plan->gpus.count; trade++) {
+        struct plan_gpu *a = &ret_plan->gpus.data[rng_below(rng, ret_plan->gpus.count)];
+        struct plan_gpu *b = &ret_plan->gpus.data[rng_below(rng, ret_plan->gpus.count)];
+        if (a->board != b->board || a->instances.count == 0 || b->instances.count == 0)
+            continue;
+        struct plan_instance *x = &a->instances.data[rng_below(rng, a->instances.count)];
+        struct plan_instance *y = &b->instances.data[rng_below(rng, b->instances.count)];
+        if (x->profile != y->profile)
+            continue;
+        struct plan_instance kept = *x;
+        int start = x->start;
+        *x = *y;
+        x->start = start;
+        start = y->start;
+        *y = kept;
+        y->start = start;
+    }
+}
+
 /* A plan from text: "a100-40gb: 3g@4=a 1g@0=b 1g@1=- / a100-40gb: 7g@0=a", each service
  * requiring `tight` of what it gets. */
 static inline void support_plan(const char *text, double tight, struct plan *ret_plan)
@@ -327,6 +361,114 @@ static inline bool truth_find_all(const struct transition *transition, struct tr
     truth_begin(truth);
     truth_walk(truth, 0, 0);
     return truth->states <= TRUTH_STATES_MAX;
+}
+
+/* What no order can beat, given who is whom: something that comes takes a creation and a
+ * start, after what is in its place was drained, stopped and deleted; and a drain that its
+ * service cannot afford at the beginning waits for some start, which itself takes a creation
+ * or a drain and a stop before, unless an idle instance is there. */
+struct bound {
+    const struct transition *transition;
+    const double *seconds; /* by kind of action */
+    double slack[64];
+    double first_start;
+};
+
+static inline double bound_gone(const struct bound *bound, const struct plan_instance *before)
+{
+    int service = truth_service(bound->transition, &bound->transition->from, before->service);
+    if (service < 0)
+        return 0;
+    double begin = before->rate_rps > bound->slack[service] + 1e-6 ? bound->first_start : 0;
+    return begin + bound->seconds[ACTION_DRAIN] + bound->seconds[ACTION_STOP];
+}
+
+static inline bool bound_stays(const struct bound *bound, const struct plan_instance *a,
+                               const struct plan_instance *b)
+{
+    const struct transition *transition = bound->transition;
+    return a->profile == b->profile && a->start == b->start && a->batch == b->batch &&
+           a->procs == b->procs && fabs(a->rate_rps - b->rate_rps) < 1e-9 &&
+           truth_service(transition, &transition->from, a->service) ==
+               truth_service(transition, &transition->to, b->service);
+}
+
+static inline double bound_gpu(const struct bound *bound, const struct plan_gpu *from,
+                               const struct plan_gpu *to)
+{
+    const double *seconds = bound->seconds;
+    double longest = 0;
+    for (size_t i = 0; from && i < from->instances.count; i++) {
+        const struct plan_instance *before = &from->instances.data[i];
+        bool kept = false;
+        for (size_t j = 0; to && j < to->instances.count; j++)
+            kept |= to->instances.data[j].profile == before->profile &&
+                    to->instances.data[j].start == before->start;
+        if (!kept)
+            longest =
+                fmax(longest, bound_gone(bound, before) + seconds[ACTION_DELETE_INSTANCE]);
+    }
+    for (size_t j = 0; to && j < to->instances.count; j++) {
+        const struct plan_instance *after = &to->instances.data[j];
+        struct mig_instance here = {(int8_t)after->profile, (int8_t)after->start};
+        double free = 0, create = seconds[ACTION_CREATE_INSTANCE];
+        double start = after->service < 0 ? 0 : seconds[ACTION_START];
+        bool stays = false;
+        for (size_t i = 0; from && i < from->instances.count; i++) {
+            const struct plan_instance *before = &from->instances.data[i];
+            struct mig_instance there = {(int8_t)before->profile, (int8_t)before->start};
+            stays |= bound_stays(bound, before, after);
+            if (!(mig_instance_span(to->board, here) & mig_instance_span(to->board, there)))
+                continue;
+            bool same = here.profile == there.profile && here.start == there.start;
+            create = same ? 0 : create;
+            free = fmax(free, bound_gone(bound, before) +
+                                  (same ? 0 : seconds[ACTION_DELETE_INSTANCE]));
+        }
+        if (!stays)
+            longest = fmax(longest, free + create + start);
+    }
+    return longest;
+}
+
+static inline double support_makespan_bound(const struct transition *transition)
+{
+    struct bound bound = {.transition = transition,
+                          .seconds = action_times_find("measured")->seconds};
+    const double *seconds = bound.seconds;
+    double longest = 0;
+    bool idle = false;
+    for (size_t s = 0; s < transition->services.count; s++)
+        bound.slack[s] = -transition->services.data[s].floor_rps;
+    for (size_t g = 0; g < transition->from.gpus.count; g++)
+        for (size_t i = 0; i < transition->from.gpus.data[g].instances.count; i++) {
+            const struct plan_instance *instance =
+                &transition->from.gpus.data[g].instances.data[i];
+            int service = truth_service(transition, &transition->from, instance->service);
+            idle |= service < 0;
+            if (service >= 0)
+                bound.slack[service] += instance->rate_rps;
+        }
+    bound.first_start =
+        seconds[ACTION_START] + (idle ? 0
+                                      : fmin(seconds[ACTION_CREATE_INSTANCE],
+                                             seconds[ACTION_DRAIN] + seconds[ACTION_STOP]));
+    for (size_t g = 0; g < transition->from.gpus.count; g++) {
+        const struct plan_gpu *from = &transition->from.gpus.data[g], *to = NULL;
+        for (size_t i = 0; i < transition->match.count; i++)
+            if (strcmp(transition->match.data[i].id, from->id) == 0)
+                to =
+                    &transition->to.gpus
+                         .data[plan_find_gpu(&transition->to, transition->match.data[i].to_id)];
+        longest = fmax(longest, bound_gpu(&bound, from, to));
+    }
+    for (size_t i = 0; i < transition->match.count; i++)
+        if (plan_find_gpu(&transition->from, transition->match.data[i].id) < 0)
+            longest = fmax(longest,
+                           bound_gpu(&bound, NULL,
+                                     &transition->to.gpus.data[plan_find_gpu(
+                                         &transition->to, transition->match.data[i].to_id)]));
+    return longest;
 }
 
 /* Whether the report has a violation of this rule. */

@@ -9,8 +9,12 @@ enum { PAIRS = 150, SPARES = 64 };
 static const uint64_t SEED = 20260;
 
 struct tally {
-    int pairs, without_extra, refused;
-    double seconds;
+    const char *name;
+    int pairs, without_extra, paper_without_extra;
+    int extra, paper_extra;
+    size_t actions, paper_actions;
+    double log_ratio, log_bound; /* of makespans: exchange-compact to dag, dag to the bound */
+    int bounded, compared;
 };
 
 static void check_round_trip(const struct transition *transition)
@@ -28,53 +32,118 @@ static void check_round_trip(const struct transition *transition)
     assert_string_equal(first.bytes, second.bytes);
 }
 
-static void check_pair(uint64_t seed, struct tally *tally)
+static void plan_checked(const struct plan *from, const struct plan *to,
+                         const struct transition_options *options, uint64_t pair,
+                         struct transition *ret_transition)
 {
-    struct rng rng = rng_seed_stream(SEED, seed);
-    struct random_case given = {.gpus_min = 4,
-                                .gpus_max = 4 + (int)rng_below(&rng, 61),
-                                .services = 2 + (int)rng_below(&rng, 11),
-                                .tight = rng_uniform(&rng, 0.7, 0.99),
-                                .idle = rng_below(&rng, 2) ? 0.05 : 0,
-                                .partial = rng_below(&rng, 3) == 0};
-    CLEANUP(plan_done) struct plan from, to;
-    CLEANUP(transition_done) struct transition transition;
     CLEANUP(transition_report_done) struct transition_report report = {0};
-    int boards = rng_below(&rng, 4) == 0 ? 2 : 1;
-    const char *const *first = &random_boards[rng_below(&rng, (uint64_t)(5 - boards))];
     struct error err;
-    transition_init(&transition);
-    support_random_plan(&rng, &given, first, boards, &from);
-    support_random_plan(&rng, &given, first, boards, &to);
-    struct transition_options options = {.spare = SPARES, .seed = seed};
-    if (transition_plan(&from, &to, &options, &transition, &err) < 0)
-        fail_msg("pair %llu: %s", (unsigned long long)seed, err.text);
-    transition_verify(&transition, &report);
+    if (transition_plan(from, to, options, ret_transition, &err) < 0)
+        fail_msg("pair %llu: %s", (unsigned long long)pair, err.text);
+    transition_verify(ret_transition, &report);
     print_violations(&report);
     assert_int_equal(report.violations.count, 0);
     for (size_t s = 0; s < report.minima.count; s++)
         assert_true(report.minima.data[s].minimum_rps >=
                     report.minima.data[s].floor_rps * (1 - 1e-9));
-    tally->pairs++;
-    tally->without_extra += transition.extra_gpus == 0;
-    if (seed % 8 == 0)
-        check_round_trip(&transition);
 }
 
+static void count(struct tally *tally, const struct transition *ours,
+                  const struct transition *paper)
+{
+    double bound = support_makespan_bound(ours);
+    tally->pairs++;
+    tally->without_extra += ours->extra_gpus == 0;
+    tally->paper_without_extra += paper->extra_gpus == 0;
+    tally->extra += ours->extra_gpus;
+    tally->paper_extra += paper->extra_gpus;
+    tally->actions += ours->actions.count;
+    tally->paper_actions += paper->actions.count;
+    assert_true(ours->makespan_seconds >= bound * (1 - 1e-9));
+    if (bound > 0) {
+        tally->log_bound += log(ours->makespan_seconds / bound);
+        tally->bounded++;
+    }
+    if (ours->makespan_seconds > 0 && paper->makespan_seconds > 0) {
+        tally->log_ratio += log(paper->makespan_seconds / ours->makespan_seconds);
+        tally->compared++;
+    }
+}
+
+static void check_pair(uint64_t pair, bool shuffled, struct tally *tally)
+{
+    struct rng rng = rng_seed_stream(SEED, pair);
+    struct random_case given = {.gpus_min = 4,
+                                .gpus_max = 4 + (int)rng_below(&rng, 61),
+                                .services = 2 + (int)rng_below(&rng, 11),
+                                .tight = shuffled ? 1 : rng_uniform(&rng, 0.7, 0.99),
+                                .idle = rng_below(&rng, 2) ? 0.05 : 0,
+                                .partial = rng_below(&rng, 3) == 0};
+    CLEANUP(plan_done) struct plan from, to;
+    CLEANUP(transition_done) struct transition ours, paper;
+    int boards = rng_below(&rng, 4) == 0 ? 2 : 1;
+    const char *const *first = &random_boards[rng_below(&rng, (uint64_t)(5 - boards))];
+    transition_init(&ours);
+    transition_init(&paper);
+    support_random_plan(&rng, &given, first, boards, &from);
+    if (shuffled)
+        support_shuffle(&rng, &from, &to);
+    else
+        support_random_plan(&rng, &given, first, boards, &to);
+    struct transition_options options = {.spare = SPARES, .seed = pair};
+    plan_checked(&from, &to, &options, pair, &ours);
+    options.algorithm = TRANSITION_EXCHANGE_COMPACT;
+    plan_checked(&from, &to, &options, pair, &paper);
+    count(tally, &ours, &paper);
+    if (pair % 8 == 0)
+        check_round_trip(&ours);
+}
+
+static void print_tally(const struct tally *tally)
+{
+    print_message(
+        "# %s: %d pairs; without an extra GPU: dag %d (%d GPUs in all), exchange-compact "
+        "%d (%d)\n",
+        tally->name, tally->pairs, tally->without_extra, tally->extra,
+        tally->paper_without_extra, tally->paper_extra);
+    print_message("# %s: actions: dag %zu, exchange-compact %zu; makespan, geometric means: "
+                  "exchange-compact / dag %.2f, dag / lower bound %.2f\n",
+                  tally->name, tally->actions, tally->paper_actions,
+                  exp(tally->log_ratio / fmax(tally->compared, 1)),
+                  exp(tally->log_bound / fmax(tally->bounded, 1)));
+}
+
+static int pairs_wanted(void)
+{
+    const char *wanted = getenv("TRANCHE_PAIRS");
+    return wanted ? atoi(wanted) : PAIRS;
+}
+
+/* Two plans that have nothing in common but the services. */
 static void test_pairs(void **state)
 {
     (void)state;
-    const char *wanted = getenv("TRANCHE_PAIRS");
-    int pairs = wanted ? atoi(wanted) : PAIRS;
-    struct tally tally = {0};
-    print_message("# seed %llu, %d pairs\n", (unsigned long long)SEED, pairs);
-    for (int i = 0; i < pairs; i++)
-        check_pair((uint64_t)i, &tally);
-    print_message("# %d of %d without an extra GPU\n", tally.without_extra, tally.pairs);
+    struct tally tally = {.name = "independent"};
+    print_message("# seed %llu, %d pairs\n", (unsigned long long)SEED, pairs_wanted());
+    for (int i = 0; i < pairs_wanted(); i++)
+        check_pair((uint64_t)i, false, &tally);
+    print_tally(&tally);
+}
+
+/* The hardest: the same instances elsewhere, and every service needs all it has. */
+static void test_shuffled(void **state)
+{
+    (void)state;
+    struct tally tally = {.name = "shuffled"};
+    for (int i = 0; i < pairs_wanted(); i++)
+        check_pair((uint64_t)i, true, &tally);
+    print_tally(&tally);
+    assert_true(tally.extra <= tally.paper_extra && tally.actions <= tally.paper_actions);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs),
+                                       cmocka_unit_test(test_shuffled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
