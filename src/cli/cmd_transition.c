@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "cli/transition_text.h"
 #include "transition/plan.h"
+#include "transition/rollback.h"
+#include "transition/simulate.h"
 #include "transition/verify.h"
 
 enum { ACTIONS_SHOWN = 200, TIMES_SIZE_LIMIT = 1 << 20 };
@@ -85,7 +87,7 @@ static const struct option_spec plan_specs[] = {
     OPTION_INT(0, "spare", struct plan_options, spare, "N", "0", 0, 1e6,
                "GPUs beyond those of the larger plan that may be borrowed"),
     OPTION_CHOICE(
-        'a', "algorithm", struct plan_options, algorithm, "dag", "dag",
+        'a', "algorithm", struct plan_options, algorithm, "dag|exchange-compact", "dag",
         "the least set of actions in the weakest safe order, or the MIG-serving paper's"),
     OPTION_FLAG(0, "allow-larger-slice", struct plan_options, allow_larger_slice,
                 "leave a service in a larger slice where that saves a move"),
@@ -115,7 +117,9 @@ static int run_plan(const void *raw, struct arguments arguments, struct error *e
         rc = plan_read(arguments.items[1], &to, err);
     if (rc < 0)
         return rc;
-    struct transition_options options = {.algorithm = TRANSITION_DAG,
+    struct transition_options options = {.algorithm = strcmp(given->algorithm, "dag") == 0
+                                                          ? TRANSITION_DAG
+                                                          : TRANSITION_EXCHANGE_COMPACT,
                                          .spare = (int)given->spare,
                                          .allow_larger_slice = given->allow_larger_slice,
                                          .keep_nodes = given->keep_nodes,
@@ -198,8 +202,182 @@ static const struct command command_verify = {
     .run = run_verify,
 };
 
-static const struct command *const transition_commands[] = {&command_plan, &command_verify,
-                                                            NULL};
+struct simulate_cli_options {
+    const char *times;
+    const char *lose;
+    double fail;
+    double lost_share;
+    double load;
+    long long seed;
+    bool jitter;
+    struct output_options output;
+};
+
+static const struct option_spec simulate_specs[] = {
+    OPTION_TEXT(0, "times", struct simulate_cli_options, times, "FILE", NULL,
+                "how long actions take: measured, paper or a YAML file, instead of the file's"),
+    OPTION_FLAG(0, "jitter", struct simulate_cli_options, jitter,
+                "let times vary, with a long tail"),
+    OPTION_NUMBER(0, "fail", struct simulate_cli_options, fail, "P", "0", 0, 0.9,
+                  "probability that an action fails and is repeated, or its GPU is lost"),
+    OPTION_NUMBER(0, "lost-share", struct simulate_cli_options, lost_share, "P", "0.1", 0, 1,
+                  "share of failures that lose the GPU at once; three repeats in vain also do"),
+    OPTION_TEXT(0, "lose", struct simulate_cli_options, lose, "GPU@SECONDS", NULL,
+                "lose this GPU at that time"),
+    OPTION_NUMBER(0, "load", struct simulate_cli_options, load, "SHARE", "0.9", 0, 100,
+                  "requests that arrive, as a share of each service's floor"),
+    OPTION_INT(0, "seed", struct simulate_cli_options, seed, "N", "1", 0, 9e18, "seed"),
+    OPTION_FLAG(0, "json", struct simulate_cli_options, output.json, "print JSON"),
+    OPTION_TEXT('o', "output", struct simulate_cli_options, output.output, "FILE", NULL,
+                "write the way on after the last lost GPU, a transition, to FILE"),
+};
+
+/* "g3@12.5" into a GPU of the transition and a time. */
+static int read_lose(const char *text, const struct transition *transition,
+                     struct simulate_options *options, char **ret_gpu, struct error *err)
+{
+    const char *at = strrchr(text, '@');
+    if (!at || !text_to_double(at + 1, &options->lose_at_seconds) ||
+        options->lose_at_seconds < 0)
+        return error_set(err, E_USAGE, "--lose \"%s\": expected GPU@SECONDS, as in g3@12.5",
+                         text);
+    *ret_gpu = xstrndup(text, (size_t)(at - text));
+    options->lose_gpu = *ret_gpu;
+    if (transition_find_gpu(transition, *ret_gpu) < 0 &&
+        plan_find_gpu(&transition->from, *ret_gpu) < 0)
+        return error_set(err, E_INPUT, "--lose: \"%s\" is not a GPU of the transition",
+                         *ret_gpu);
+    return 0;
+}
+
+static int require_safe(const struct transition *transition, struct error *err)
+{
+    CLEANUP(transition_report_done) struct transition_report report = {0};
+    transition_verify(transition, &report);
+    return transition_report_error(&report, err);
+}
+
+static int write_simulation(const struct output_options *given,
+                            const struct simulation *simulation, struct error *err)
+{
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    CLEANUP(str_done) struct str document = STR_EMPTY;
+    if (given->output && simulation->replanned) {
+        transition_format(&simulation->last, &document);
+        if (output_write(given->output, &document, err) < 0)
+            return -err->code;
+    }
+    if (given->json) {
+        CLEANUP(json_decref_ptr) json_t *root = simulation_json(simulation);
+        json_write_pretty(root, &text);
+    } else {
+        simulation_text(simulation, &text);
+    }
+    return output_write(NULL, &text, err);
+}
+
+static int run_simulate(const void *raw, struct arguments arguments, struct error *err)
+{
+    const struct simulate_cli_options *given = raw;
+    CLEANUP(transition_done) struct transition transition;
+    CLEANUP(times_source_done) struct times_source times = {0};
+    CLEANUP(simulation_done) struct simulation simulation = {0};
+    CLEANUP(free_ptr) char *gpu = NULL;
+    struct simulate_options options = {.seed = (uint64_t)given->seed,
+                                       .jitter = given->jitter,
+                                       .fail = given->fail,
+                                       .lost_share = given->lost_share,
+                                       .load = given->load};
+    transition_init(&transition);
+    int rc = read_transition(arguments.items[0], &transition, err);
+    if (rc == 0 && given->times)
+        rc = read_times(given->times, &times, err);
+    if (rc == 0 && given->lose)
+        rc = read_lose(given->lose, &transition, &options, &gpu, err);
+    if (rc == 0)
+        rc = require_safe(&transition, err);
+    options.times = times.times;
+    if (rc == 0)
+        rc = transition_simulate(&transition, &options, &simulation, err);
+    return rc < 0 ? rc : write_simulation(&given->output, &simulation, err);
+}
+
+static const struct command command_simulate = {
+    .name = "simulate",
+    .summary = "play a transition: how long, and what requests notice",
+    .positionals = "TRANSITION.json",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .description =
+        "Plays one run: action times, failures, requests that flow. Reports the makespan, the "
+        "seconds of borrowed GPUs, actions by kind, the least capacity of each service and "
+        "late "
+        "requests. When a GPU is lost, what runs elsewhere comes to its end and the way on is "
+        "planned from the state reached; what the loss made unavoidable is stated.",
+    .examples = "tranche transition simulate transition.json --jitter --seed 7\n"
+                "tranche transition simulate transition.json --lose g3@12 -o way_on.json",
+    .options = simulate_specs,
+    .option_count = sizeof simulate_specs / sizeof *simulate_specs,
+    .options_size = sizeof(struct simulate_cli_options),
+    .run = run_simulate,
+};
+
+struct rollback_options {
+    const char *done;
+    const char *times;
+    struct output_options output;
+};
+
+static const struct option_spec rollback_specs[] = {
+    OPTION_TEXT_REQUIRED(
+        0, "done", struct rollback_options, done, "IDS",
+        "the actions that are done, separated by commas or blanks; - for none"),
+    OPTION_TEXT(0, "times", struct rollback_options, times, "FILE", "measured",
+                "how long actions take: measured, paper or a YAML file"),
+    OPTION_FLAG(0, "json", struct rollback_options, output.json, "print JSON"),
+    OPTION_TEXT('o', "output", struct rollback_options, output.output, "FILE", NULL,
+                "write the transition back, JSON, to FILE"),
+};
+
+static int run_rollback(const void *raw, struct arguments arguments, struct error *err)
+{
+    const struct rollback_options *given = raw;
+    CLEANUP(transition_done) struct transition transition, back;
+    CLEANUP(times_source_done) struct times_source times = {0};
+    transition_init(&transition);
+    transition_init(&back);
+    int rc = read_times(given->times, &times, err);
+    if (rc == 0)
+        rc = read_transition(arguments.items[0], &transition, err);
+    if (rc < 0)
+        return rc;
+    CLEANUP(free_ptr) bool *done = xcalloc(transition.actions.count, sizeof *done);
+    rc = rollback_parse_done(&transition, given->done, done, err);
+    if (rc == 0)
+        rc = transition_rollback(&transition, done, times.times, &back, err);
+    return rc < 0 ? rc : write_transition(&given->output, &back, err);
+}
+
+static const struct command command_rollback = {
+    .name = "rollback",
+    .summary = "the way back from a state that a transition has reached",
+    .positionals = "TRANSITION.json",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .description =
+        "From the state after the actions done back to FROM, GPU by GPU, under the same floor. "
+        "Actions under way must come to their end first: name those that did. The way back is "
+        "a "
+        "transition, verified before it is printed; it always exists.",
+    .examples = "tranche transition rollback transition.json --done a1,a2,a5 -o back.json",
+    .options = rollback_specs,
+    .option_count = sizeof rollback_specs / sizeof *rollback_specs,
+    .options_size = sizeof(struct rollback_options),
+    .run = run_rollback,
+};
+
+static const struct command *const transition_commands[] = {
+    &command_plan, &command_verify, &command_simulate, &command_rollback, NULL};
 
 const struct command cmd_transition = {
     .name = "transition",

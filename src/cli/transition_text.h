@@ -6,6 +6,7 @@
 #define TRANCHE_CLI_TRANSITION_TEXT_H
 
 #include "base/str.h"
+#include "transition/simulate.h"
 #include "transition/verify.h"
 
 /* Appends what the transition takes, its actions (only the first `actions_shown`) and, with a
@@ -17,5 +18,9 @@ void transition_text(const struct transition *transition,
 void transition_report_text(const struct transition *transition,
                             const struct transition_report *report, struct str *text);
 json_t *transition_report_json(const struct transition_report *report);
+
+/* What a run took and what requests noticed; what lost GPUs made unavoidable. */
+void simulation_text(const struct simulation *simulation, struct str *text);
+json_t *simulation_json(const struct simulation *simulation);
 
 #endif
