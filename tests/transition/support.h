@@ -25,7 +25,7 @@
 /* What random plans are made of. */
 struct random_case {
     int gpus_min, gpus_max;
-    int services; /* at most 26: a … z */
+    int services; /* a, b … */
     double tight; /* required / provided is at least this */
     double idle;  /* share of instances that serve nothing */
     bool partial; /* layouts may have holes */
@@ -45,7 +45,9 @@ static inline double support_rate(const struct mig_board *board, int profile, in
 static inline void support_add_services(struct plan *plan, int count)
 {
     for (int s = 0; s < count; s++) {
-        struct plan_service service = {.name = arena_printf(&plan->arena, "%c", 'a' + s)};
+        struct plan_service service = {.name = count <= 26
+                                                   ? arena_printf(&plan->arena, "%c", 'a' + s)
+                                                   : arena_printf(&plan->arena, "s%d", s)};
         vec_add(&plan->services, service);
     }
 }
