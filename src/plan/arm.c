@@ -272,10 +272,14 @@ bool arm_plan_add(const struct arm *arm, struct arm_plan *plan, struct arm_state
     const struct mig_board *board = arm->problem->slots[item.slot].board;
     struct solution_gpu *gpu = NULL;
     assert(problem_option(arm->problem, item.service, item.slot)->row >= 0);
-    for (size_t g = 0; g < plan->gpus.count && !gpu; g++)
+    size_t first = plan->open[item.slot];
+    for (size_t g = first < plan->gpus.count ? first : plan->gpus.count;
+         g < plan->gpus.count && !gpu; g++) {
+        plan->open[item.slot] = g;
         if (arm->problem->kinds.data[plan->gpus.data[g].kind].board == board &&
             has_room(arm, &plan->gpus.data[g], item.slot))
             gpu = &plan->gpus.data[g];
+    }
     if (!gpu) {
         int kind = find_kind(arm, state, item.slot);
         if (kind < 0)

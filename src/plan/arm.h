@@ -69,6 +69,9 @@ double arm_worth(const struct arm *arm, int service, double missing, double util
 
 struct arm_plan {
     VEC(struct solution_gpu) gpus;
+    /* No GPU before this one has room for the slot kind: arm_plan_add() looks from there. To
+     * be zeroed when GPUs are taken out. */
+    size_t open[PROBLEM_SLOTS_MAX];
 };
 double arm_plan_cost(const struct arm *arm, const struct arm_plan *plan);
 /* The state that a plan leads to, from nothing. */

@@ -144,11 +144,10 @@ static bool add_uniform(const struct arm *arm, struct arm_plan *plan, struct arm
                         struct solution_item item, int kind)
 {
     struct solution_gpu *gpu = NULL;
-    for (size_t g = plan->gpus.count; g-- > 0 && !gpu;)
-        if (plan->gpus.data[g].kind == kind && plan->gpus.data[g].items[0].slot == item.slot &&
-            plan->gpus.data[g].count < most_on(arm, kind, item.slot))
+    for (size_t g = plan->gpus.count; g-- > 0 && !gpu;) /* only the last can have room */
+        if (plan->gpus.data[g].kind == kind && plan->gpus.data[g].items[0].slot == item.slot)
             gpu = &plan->gpus.data[g];
-    if (!gpu) {
+    if (!gpu || gpu->count >= most_on(arm, kind, item.slot)) {
         if (!arm_has_stock(arm, state, kind))
             return false;
         gpu = vec_push(&plan->gpus);

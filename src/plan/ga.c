@@ -28,17 +28,26 @@ struct breeding {
     const struct arm *arm;
     const struct solver_settings *settings;
     struct rollout_pools pools;
+    struct arm_plan bulk; /* GPUs of a very large plan that are not bred */
     struct arm_state state;
     struct member *members; /* 2 x population; the first `count` are alive, best first */
     int population, count;
     long births;
 };
 
+/* The state of the bulk and a plan together. */
+static void set_state(struct breeding *breeding, const struct arm_plan *plan)
+{
+    arm_plan_state(breeding->arm, &breeding->bulk, &breeding->state);
+    for (size_t g = 0; g < plan->gpus.count; g++)
+        arm_apply(breeding->arm, &breeding->state, &plan->gpus.data[g]);
+}
+
 /* Among plans of one cost the one that wastes more capacity is nearer to losing a GPU. */
 static void rate_member(struct breeding *breeding, struct member *member)
 {
     const struct arm *arm = breeding->arm;
-    arm_plan_state(arm, &member->plan, &breeding->state);
+    set_state(breeding, &member->plan);
     member->cost = arm_plan_cost(arm, &member->plan);
     member->surplus = 0;
     member->born = breeding->births++;
@@ -74,7 +83,7 @@ static bool cross_over(struct breeding *breeding, struct rng *rng, struct arm_pl
         size_t at = rng_below(rng, plan->gpus.count);
         plan->gpus.data[at] = plan->gpus.data[--plan->gpus.count];
     }
-    arm_plan_state(breeding->arm, plan, &breeding->state);
+    set_state(breeding, plan);
     return mcts_fill(breeding->arm, &breeding->pools, &breeding->state, rng,
                      breeding->settings->iterations, plan);
 }
@@ -156,6 +165,18 @@ static void evolve(struct breeding *breeding)
     }
 }
 
+/* Moves all but the last SEARCH_GPUS_MAX GPUs of greedy's plan to the bulk. */
+static void split_bulk(struct breeding *breeding, struct arm_plan *plan)
+{
+    size_t count = plan->gpus.count;
+    size_t bulk = count > SEARCH_GPUS_MAX ? count - SEARCH_GPUS_MAX : 0;
+    for (size_t g = 0; g < bulk; g++)
+        vec_add(&breeding->bulk.gpus, plan->gpus.data[g]);
+    for (size_t g = bulk; g < count; g++)
+        plan->gpus.data[g - bulk] = plan->gpus.data[g];
+    plan->gpus.count = count - bulk;
+}
+
 static void run_phases(const struct arm *arm, struct arm_plan *plan)
 {
     struct breeding breeding = {.arm = arm,
@@ -165,10 +186,14 @@ static void run_phases(const struct arm *arm, struct arm_plan *plan)
     breeding.members = xcalloc((size_t)breeding.population * 2 + 1, sizeof(struct member));
     arm_state_init(&breeding.state, arm);
     bool filled = greedy_fill(arm, &breeding.state, &breeding.members[0].plan);
+    split_bulk(&breeding, &breeding.members[0].plan);
     rate_member(&breeding, &breeding.members[0]);
     if (filled)
         evolve(&breeding);
-    copy_plan(plan, &breeding.members[0].plan);
+    copy_plan(plan, &breeding.bulk);
+    for (size_t g = 0; g < breeding.members[0].plan.gpus.count; g++)
+        vec_add(&plan->gpus, breeding.members[0].plan.gpus.data[g]);
+    vec_done(&breeding.bulk.gpus);
     for (int i = 0; i <= breeding.population * 2; i++)
         vec_done(&breeding.members[i].plan.gpus);
     free(breeding.members);

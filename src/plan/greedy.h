@@ -10,4 +10,8 @@
 /* Appends GPUs to the plan until the state is complete; false when stock ran out. */
 bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan *plan);
 
+/* The searches work on at most this many GPUs; what a larger plan has beyond that is the
+ * greedy algorithm's first choices, made while every service still misses many GPUs. */
+enum { SEARCH_GPUS_MAX = 2000 };
+
 #endif

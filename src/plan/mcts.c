@@ -242,6 +242,31 @@ bool mcts_fill(const struct arm *arm, struct rollout_pools *pools,
     return found;
 }
 
+/* The bulk of a very large plan, by greedy: all but its last SEARCH_GPUS_MAX GPUs. */
+static void take_bulk(const struct arm *arm, struct arm_state *state, struct arm_plan *plan)
+{
+    struct arm_plan whole = {0};
+    struct arm_state end;
+    arm_state_init(&end, arm);
+    greedy_fill(arm, &end, &whole);
+    for (size_t g = 0; g + SEARCH_GPUS_MAX < whole.gpus.count; g++) {
+        arm_apply(arm, state, &whole.gpus.data[g]);
+        vec_add(&plan->gpus, whole.gpus.data[g]);
+    }
+    vec_done(&whole.gpus);
+    arm_state_done(&end);
+}
+
+/* Whether even whole GPUs for every service would be more than the search takes on. */
+static bool is_bulky(const struct arm *arm)
+{
+    double gpus = 0;
+    for (int i = 0; i < arm->service_count; i++)
+        if (arm->gpu_share[i] > 0)
+            gpus += 1 / arm->gpu_share[i];
+    return gpus > SEARCH_GPUS_MAX;
+}
+
 static int mcts_solve(const struct problem *problem, const struct solver_settings *settings,
                       struct solution *ret_solution, struct error *err)
 {
@@ -253,6 +278,8 @@ static int mcts_solve(const struct problem *problem, const struct solver_setting
     (void)err;
     arm_init(&arm, problem, settings);
     arm_state_init(&state, &arm);
+    if (is_bulky(&arm))
+        take_bulk(&arm, &state, &plan);
     if (!mcts_fill(&arm, &pools, &state, &rng, settings->iterations, &plan))
         greedy_fill(&arm, &state, &plan); /* the playouts ran out of stock: one more try */
     ret_solution->stopped_by_budget = arm_is_late(&arm);

@@ -14,6 +14,9 @@
 
 #include "plan/arm.h"
 
+/* So many GPUs in a row that could not be taken apart: there are no holes left to speak of. */
+enum { FAILURES_MAX = 64 };
+
 struct segments {
     VEC(struct solution_item) items;
 };
@@ -89,6 +92,7 @@ static int busy_slices(const struct arm *arm, const struct solution_gpu *gpu)
 static void copy_plan(struct arm_plan *to, const struct arm_plan *from)
 {
     vec_clear(&to->gpus);
+    memset(to->open, 0, sizeof to->open);
     for (size_t g = 0; g < from->gpus.count; g++)
         vec_add(&to->gpus, from->gpus.data[g]);
 }
@@ -145,6 +149,7 @@ static bool take_apart(const struct arm *arm, struct arm_plan *plan, size_t inde
     memmove(&plan->gpus.data[index], &plan->gpus.data[index + 1],
             (plan->gpus.count - index - 1) * sizeof gpu);
     plan->gpus.count--;
+    memset(plan->open, 0, sizeof plan->open);
     arm_plan_state(arm, plan, state);
     for (int k = 0; k < gpu.count && fits; k++)
         fits = fill_holes(arm, plan, state, gpu.items[k].service);
