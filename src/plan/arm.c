@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/spread.h"
+
 const struct paper_parameters paper_parameters_default = {
 #define PAPER_PARAMETER_DEFAULT(context, field, option, value, low, high, help)                \
     .field = (value),
@@ -325,12 +327,69 @@ static bool add_minimum(const struct arm *arm, struct arm_plan *plan, struct arm
     return done;
 }
 
+/* The slot kind that gives a service most; -1: none. */
+static int largest_share(const struct arm *arm, int service)
+{
+    int best = -1;
+    for (int s = 0; s < arm->slot_count; s++)
+        if (arm_share(arm, service, s) > 0 &&
+            (best < 0 || arm_share(arm, service, s) > arm_share(arm, service, best)))
+            best = s;
+    return best;
+}
+
+/* One more instance of the service, on a GPU of its own. */
+static bool add_apart(const struct arm *arm, struct arm_plan *plan, struct arm_state *state,
+                      int service)
+{
+    int slot = largest_share(arm, service), kind = slot < 0 ? -1 : find_kind(arm, state, slot);
+    if (kind < 0)
+        return false;
+    struct solution_gpu gpu = {.kind = kind, .count = 1};
+    gpu.items[0] = (struct solution_item){.slot = slot, .service = service};
+    arm_apply(arm, state, &gpu);
+    vec_add(&plan->gpus, gpu);
+    return true;
+}
+
+/* Whether the plan can be labelled so that its services survive what they must; those that
+ * cannot have ret_largest_rps > 0. */
+static bool can_spread(const struct arm *arm, const struct arm_plan *plan,
+                       double *ret_largest_rps)
+{
+    CLEANUP(arena_done) struct arena arena = {0};
+    struct solution trial = {0};
+    for (size_t g = 0; g < plan->gpus.count; g++)
+        vec_add(&trial.gpus, plan->gpus.data[g]);
+    const struct seat *seats = seats_assign(arm->problem, &trial, &arena);
+    bool can = spread_try(arm->problem, seats, &trial, ret_largest_rps);
+    solution_done(&trial);
+    return can;
+}
+
+/* The papers know no spreading: their plans get further instances until it succeeds. */
+static bool add_spread(const struct arm *arm, struct arm_plan *plan, struct arm_state *state)
+{
+    enum { TRIES = 64 };
+    double *largest_rps = xcalloc((size_t)arm->service_count + 1, sizeof *largest_rps);
+    bool can = !spread_is_asked(arm->problem), stock = true;
+    for (int i = 0; i < TRIES && !can && stock; i++) {
+        can = can_spread(arm, plan, largest_rps);
+        for (int s = 0; s < arm->service_count && !can && stock; s++)
+            if (largest_rps[s] > 0)
+                stock = add_apart(arm, plan, state, s);
+    }
+    free(largest_rps);
+    return can;
+}
+
 void arm_finish(const struct arm *arm, struct arm_plan *plan, struct solution *solution)
 {
     struct arm_state state;
     arm_state_init(&state, arm);
     arm_plan_state(arm, plan, &state);
-    solution->feasible = is_met(arm, &state) && add_minimum(arm, plan, &state);
+    solution->feasible =
+        is_met(arm, &state) && add_minimum(arm, plan, &state) && add_spread(arm, plan, &state);
     solution->bound_cost = NAN;
     for (size_t g = 0; g < plan->gpus.count; g++)
         if (plan->gpus.data[g].count > 0)

@@ -177,7 +177,8 @@ static void split_bulk(struct breeding *breeding, struct arm_plan *plan)
     plan->gpus.count = count - bulk;
 }
 
-static void run_phases(const struct arm *arm, struct arm_plan *plan)
+/* Both phases; *first gets phase 1's plan. */
+static void run_phases(const struct arm *arm, struct arm_plan *first, struct arm_plan *plan)
 {
     struct breeding breeding = {.arm = arm,
                                 .settings = arm->settings,
@@ -186,6 +187,7 @@ static void run_phases(const struct arm *arm, struct arm_plan *plan)
     breeding.members = xcalloc((size_t)breeding.population * 2 + 1, sizeof(struct member));
     arm_state_init(&breeding.state, arm);
     bool filled = greedy_fill(arm, &breeding.state, &breeding.members[0].plan);
+    copy_plan(first, &breeding.members[0].plan);
     split_bulk(&breeding, &breeding.members[0].plan);
     rate_member(&breeding, &breeding.members[0]);
     if (filled)
@@ -201,16 +203,32 @@ static void run_phases(const struct arm *arm, struct arm_plan *plan)
     rollout_pools_done(&breeding.pools);
 }
 
+/* Whether what was finished first is the better solution. Finishing adds instances that
+ * min_instances and spread ask for, more to one plan than to another. */
+static bool is_better(const struct problem *problem, const struct solution *a,
+                      const struct solution *b)
+{
+    if (a->feasible != b->feasible)
+        return a->feasible;
+    return solution_cost(problem, a) < solution_cost(problem, b);
+}
+
 static int ga_solve(const struct problem *problem, const struct solver_settings *settings,
                     struct solution *ret_solution, struct error *err)
 {
     struct arm arm;
-    struct arm_plan plan = {0};
+    struct arm_plan first = {0}, plan = {0};
+    struct solution greedy = {0}, bred = {0};
     (void)err;
     arm_init(&arm, problem, settings);
-    run_phases(&arm, &plan);
+    run_phases(&arm, &first, &plan);
+    arm_finish(&arm, &first, &greedy);
+    arm_finish(&arm, &plan, &bred);
+    bool first_wins = is_better(problem, &greedy, &bred);
+    *ret_solution = first_wins ? greedy : bred;
+    solution_done(first_wins ? &bred : &greedy);
     ret_solution->stopped_by_budget = arm_is_late(&arm);
-    arm_finish(&arm, &plan, ret_solution);
+    vec_done(&first.gpus);
     vec_done(&plan.gpus);
     arm_done(&arm);
     return 0;
