@@ -81,7 +81,7 @@ static void write_services(struct rng *rng, const struct shape *shape, struct st
         str_addf(text, "  - {name: s%d, model: m%d, rate_rps: %.2f, latency_ms: 1e6", i, i,
                  rng_uniform(rng, 0.01, 1) * shape->rate_most);
         if (shape->extras && rng_below(rng, 3) == 0)
-            str_addf(text, ", min_instances: %d", (int)rng_below(rng, 5));
+            str_addf(text, ", min_instances: %d", 1 + (int)rng_below(rng, 5));
         if (shape->extras && rng_below(rng, 4) == 0)
             str_add(text, ", spread: gpu");
         str_add(text, "}\n");
