@@ -17,7 +17,8 @@
 
 enum { PLAN_SIZE_LIMIT = 1 << 20 };
 
-/* This process's library. state_lock guards store and init_count, plan_lock the rest. */
+/* This process's library. state_lock guards store and init_count, plan_lock the rest;
+ * tables_lock is taken within state_lock. */
 static struct {
     pthread_mutex_t state_lock, plan_lock, tables_lock;
     struct sim_store store;
@@ -32,16 +33,16 @@ static struct {
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&library.tables_lock);
     pthread_mutex_lock(&library.plan_lock);
     pthread_mutex_lock(&library.state_lock);
+    pthread_mutex_lock(&library.tables_lock);
 }
 
 static void after_fork_in_parent(void)
 {
+    pthread_mutex_unlock(&library.tables_lock);
     pthread_mutex_unlock(&library.state_lock);
     pthread_mutex_unlock(&library.plan_lock);
-    pthread_mutex_unlock(&library.tables_lock);
 }
 
 static void after_fork_in_child(void)
