@@ -23,7 +23,7 @@ static const char STYLE[] =
     "p{max-width:80ch;margin:6px 0}.muted{color:var(--muted)}.good{color:var(--good)}"
     ".bad{color:var(--bad);font-weight:600}"
     "nav a{color:inherit;margin-right:16px}"
-    ".figures{display:flex;flex-wrap:wrap;gap:16px}.figures>svg{flex:1 1 420px;max-width:640px;"
+    ".figures{display:flex;flex-wrap:wrap;gap:16px}.figures>svg{flex:0 1 416px;"
     "height:auto}svg{max-width:100%;height:auto}"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;"
     "margin:8px 0 16px}th,td{padding:3px 12px 3px 0;text-align:left;white-space:nowrap;"

@@ -11,7 +11,8 @@
 #include "base/json.h"
 #include "report/html.h"
 
-static const struct report_section *const SECTIONS[] = {&report_measurements, &report_plan};
+static const struct report_section *const SECTIONS[] = {&report_measurements, &report_plan,
+                                                        &report_results, &report_transition};
 enum { SECTION_COUNT = sizeof SECTIONS / sizeof *SECTIONS };
 
 static bool looks_like_json(const struct str *bytes)

@@ -35,6 +35,28 @@ ok $? "no script"
 ! grep -qE '[">]-?(nan|inf)' report.html
 ok $? "no value that is none"
 
+sed 's/rate_rps: [0-9]*/rate_rps: 300/' "$examples/services.yaml" >night.yaml
+tranche plan -s night.yaml -m "$examples/measurements.csv" -o night.json
+tranche transition plan plan.json night.json -o change.json
+is_status 0 "a transition to show"
+cat >results.json <<'END'
+{"schema": "tranche.result/1", "kind": "experiment", "provenance": {"tranche": "0", "seed": 1},
+ "cells": [
+  {"key": {"mode": "alone", "batch": 1}, "runs": [{"status": "ok", "verdict": "VALID",
+    "verdict_reasons": [], "figures": {"throughput_rps": 10}}],
+   "summary": {"throughput_rps": {"count": 3, "mean": 10, "low": 9, "high": 11}}},
+  {"key": {"mode": "shared <2>", "batch": 1}, "runs": [{"status": "ok", "verdict": "INVALID",
+    "verdict_reasons": ["cpu-short"], "figures": {}}], "summary": {}}]}
+END
+tranche report change.json results.json -o both.html
+is_status 0 "a page of a transition and results"
+grep -q 'shared &lt;2&gt;' both.html && grep -q 'INVALID: cpu-short' both.html
+ok $? "cells with their verdicts"
+grep -q '10 ± 1' both.html
+ok $? "means with intervals"
+[ "$(grep -c '>floor<' both.html)" -ge 16 ]
+ok $? "capacity against the floor of each service"
+
 fails 4 "missing.csv" "a file that is not there" report missing.csv -o page.html
 echo '{"schema": "other/1"}' >other.json
 fails 3 "schema is other/1" "JSON of another kind" report other.json -o page.html
