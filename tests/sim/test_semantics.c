@@ -73,6 +73,62 @@ static void test_unsupported_functions(void **state)
     stop(&nvml);
 }
 
+typedef nvmlReturn_t any_function(const void *, const void *, const void *, const void *,
+                                  const void *, const void *);
+
+/* Calls every function but those that end things, with this first argument and zeros. The
+ * calling conventions of x86-64 and ARM64 let any signature be called so. */
+static void call_everything(const void *first)
+{
+    static const char *const others[] = {"nvmlInit", "nvmlShutdown", "nvmlErrorString",
+                                         "Destroy"};
+    static const char *const outputs[] = {
+        "nvmlSystem",         "GetCount",          "GetHandleBy", "nvmlEvent",
+        "nvmlGpmSampleAlloc", "nvmlGpmMetricsGet", "nvmlUnit",    "nvmlGetExcluded"};
+    static const char *const names[] = {
+#define X(need, type, name, parameters) #name,
+        NVML_FUNCTIONS(X)
+#undef X
+#define X(name, parameters) #name,
+            SIM_MORE_FUNCTIONS(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bool skip = false; /* with a handle: what takes something else first */
+        for (size_t n = 0; n < sizeof others / sizeof others[0]; n++)
+            skip |= strstr(names[i], others[n]) != NULL;
+        for (size_t n = 0; first && n < sizeof outputs / sizeof outputs[0]; n++)
+            skip |= strstr(names[i], outputs[n]) != NULL;
+        if (skip)
+            continue;
+        any_function *function;
+        *(void **)&function = dlsym(nvml.library, names[i]);
+        nvmlReturn_t status = function(first, NULL, NULL, NULL, NULL, NULL);
+        if (strcmp(nvml.nvmlErrorString(status), "Unknown Error") == 0)
+            fail_msg("%s: %d", names[i], (int)status);
+    }
+}
+
+static void test_no_function_follows_a_null_pointer(void **state)
+{
+    (void)state;
+    start_with_mig(&nvml, "h100-80gb-sxm5:1");
+    nvmlDevice_t device = device_at(&nvml, 0);
+    nvmlGpuInstance_t gi;
+    nvmlComputeInstance_t ci;
+    nvmlComputeInstanceInfo_t info;
+    OK(nvml.nvmlDeviceCreateGpuInstance(device, 9, &gi));
+    OK(nvml.nvmlGpuInstanceCreateComputeInstance(gi, 2, &ci));
+    OK(nvml.nvmlComputeInstanceGetInfo_v2(ci, &info));
+    call_everything(NULL);
+    call_everything(device);
+    call_everything(info.device);
+    call_everything(gi);
+    call_everything(ci);
+    OK(nvml.nvmlComputeInstanceGetInfo_v2(ci, &info));
+    stop(&nvml);
+}
+
 static void test_permissions(void **state)
 {
     (void)state;
@@ -509,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_initialisation_is_counted),
         cmocka_unit_test(test_buffers_and_null_pointers),
         cmocka_unit_test(test_unsupported_functions),
+        cmocka_unit_test(test_no_function_follows_a_null_pointer),
         cmocka_unit_test(test_permissions),
         cmocka_unit_test(test_not_supported_in_mig_mode),
         cmocka_unit_test(test_R13_ampere_mode_is_pending_while_in_use),
