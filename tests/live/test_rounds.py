@@ -3,7 +3,7 @@
 """Day, night, day under open-loop load, with random plans: no request fails or is answered
 wrongly, and no service's ready capacity falls below the floor.
 
-    live_rounds.py [ROUNDS [SEED]]
+    test_rounds.py [ROUNDS [SEED]]
 """
 import json
 import random

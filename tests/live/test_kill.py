@@ -3,7 +3,7 @@
 """kill -9 of the runtime at random moments of a change: another start finishes it, no
 request is answered wrongly, and in the end nothing is left.
 
-    live_kill.py [KILLS [SEED]]
+    test_kill.py [KILLS [SEED]]
 """
 import json
 import random
