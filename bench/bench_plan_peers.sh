@@ -42,7 +42,7 @@ print(plan['cost'], plan['bound']['cost'], round(float(sys.argv[3]) - float(sys.
 import math, sys
 (cost, bound, seconds), *peers = ([float(x) for x in words.split()] for words in sys.argv[1:])
 for name, (peer_cost, peer_bound, peer_seconds) in zip(("HiGHS", "CBC"), peers):
-    print(f"    {name}: {peer_seconds / seconds:.0f} times our time")
+    print(f"    {name}: {peer_seconds / seconds:.2g} times our time")
     if cost > peer_cost + 1e-6 or math.ceil(bound - 1e-6) < math.ceil(peer_bound - 1e-4):
         sys.exit(f"    {name} is better")
 END

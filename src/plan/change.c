@@ -19,8 +19,11 @@
 
 enum {
     ALL_SETS_MAX = 12, /* instances up to which all sets are tried */
-    SOLVES_MAX = 500,  /* problems solved for one cost */
-    COSTS_MAX = 24     /* costs tried under a limit or price of moves */
+    SOLVES_MAX = 500,  /* problems solved for one cost; fewer when they are large */
+    SOLVES_LEAST = 40,
+    SOLVES_WORK = 200000, /* divided by services and GPUs */
+    PRICED_COSTS = 8,     /* costs tried under a price of moves … */
+    LIMITED_COSTS = 6     /* … and halvings under a limit of them */
 };
 
 struct changer {
@@ -28,7 +31,7 @@ struct changer {
     const struct solver_settings *settings;
     struct old_plan old;
     double cost_max;
-    int solves;
+    int solves, solves_max;
     bool *keep; /* the best set for this cost */
     int kept;   /* instances in it; -1: none found */
     bool *trial;
@@ -168,26 +171,39 @@ static void keep_run(struct changer *changer)
     }
 }
 
+/* Keeps units first … last − 1 of the order as well, or what halves of them can be kept. A
+ * unit is a GPU or, with `single`, an instance. */
+static void keep_units(struct changer *changer, const int *units, int count, bool single)
+{
+    size_t size = (size_t)changer->old.instance_count * sizeof *changer->trial;
+    int before = changer->kept;
+    if (count == 0 || changer->solves >= changer->solves_max)
+        return;
+    memcpy(changer->trial, changer->keep, size);
+    for (int u = 0; u < count; u++) {
+        if (single)
+            changer->trial[units[u]] = true;
+        else
+            set_gpu(changer, units[u], true);
+    }
+    if (memcmp(changer->trial, changer->keep, size) == 0 || try_set(changer) || count == 1)
+        return;
+    assert(changer->kept == before);
+    keep_units(changer, units, count / 2, single);
+    keep_units(changer, units + count / 2, count - count / 2, single);
+}
+
 /* Adds whole GPUs, then single instances, as long as the cost allows. */
 static void keep_more(struct changer *changer)
 {
     const struct old_plan *old = &changer->old;
-    for (int pass = 0; pass < 2; pass++) {
-        for (int n = 0; n < old->gpu_count && changer->solves < SOLVES_MAX; n++) {
-            int gpu = changer->order[n];
-            for (int i = old->first[gpu]; i < old->first[gpu + 1]; i++) {
-                memcpy(changer->trial, changer->keep, (size_t)old->instance_count);
-                if (changer->trial[i] || changer->solves >= SOLVES_MAX)
-                    continue;
-                if (pass == 0)
-                    set_gpu(changer, gpu, true);
-                changer->trial[i] = true;
-                try_set(changer);
-                if (pass == 0)
-                    break;
-            }
-        }
-    }
+    VEC(int) instances = {0};
+    keep_units(changer, changer->order, old->gpu_count, false);
+    for (int n = 0; n < old->gpu_count; n++)
+        for (int i = old->first[changer->order[n]]; i < old->first[changer->order[n] + 1]; i++)
+            vec_add(&instances, i);
+    keep_units(changer, instances.data, (int)instances.count, true);
+    vec_done(&instances);
 }
 
 /* The most instances that can stay at this cost; -1 when nothing was found. */
@@ -230,35 +246,65 @@ static void take_best(struct changer *changer, struct solution *solution)
     *solution = best;
 }
 
-/* Costs between the least and the one that moves nothing; the first within max_moves, or
- * the one that is best with the price of its moves. */
+static int moves_at_cost(struct changer *changer, double cost)
+{
+    return changer->old.instance_count - keep_at_cost(changer, cost);
+}
+
+/* The least cost within max_moves, by halving; NAN when even all in place is too dear. */
+static double limit_moves(struct changer *changer, double least, double all)
+{
+    double low = least, high = all;
+    for (int n = 0; n < LIMITED_COSTS && changer->problem->max_moves > 0; n++) {
+        double middle = (low + high) / 2;
+        if (moves_at_cost(changer, middle) <= changer->problem->max_moves)
+            high = solution_cost(changer->problem, &changer->best);
+        else
+            low = middle;
+        if (high - low < 1e-6 * high)
+            break;
+    }
+    return high;
+}
+
+/* The cost that is best with the price of its moves. */
+static double price_moves(struct changer *changer, double least, double all)
+{
+    double best_total = INFINITY, best_cost = all;
+    int limit = changer->problem->max_moves;
+    for (int n = 0; n <= PRICED_COSTS; n++) {
+        double cost = least + (all - least) * n / PRICED_COSTS;
+        int moves = moves_at_cost(changer, cost);
+        if (limit >= 0 && moves > limit)
+            continue;
+        double total = solution_cost(changer->problem, &changer->best) +
+                       changer->problem->move_price * moves;
+        if (total >= best_total - 1e-9)
+            continue;
+        best_total = total;
+        best_cost = cost;
+    }
+    return best_cost;
+}
+
+/* A plan that costs more than the least and moves less. */
 static void weigh_moves(struct changer *changer, double least, struct solution *solution)
 {
     const struct problem *problem = changer->problem;
-    double all = cost_of_all(changer), step, best_total = INFINITY, best_cost = NAN;
-    if (!isfinite(all))
-        all = least * 2 + 1;
-    step = fmax((all - least) / COSTS_MAX, 0);
-    for (int n = 0; n <= COSTS_MAX; n++) {
-        double cost = least + n * step;
-        int kept = keep_at_cost(changer, cost);
-        int moves = changer->old.instance_count - kept;
-        if (kept < 0 || (problem->max_moves >= 0 && moves > problem->max_moves))
-            continue;
-        double total = solution_cost(problem, &changer->best) + problem->move_price * moves;
-        if (total < best_total - 1e-9) {
-            best_total = total;
-            best_cost = cost;
-        }
-        if (problem->move_price == 0 || moves == 0 || step == 0)
-            break;
-    }
-    if (isnan(best_cost)) {
-        solution->feasible = false; /* not even all in place is within stock */
+    double all = cost_of_all(changer);
+    if (!isfinite(all)) { /* some must move: the least cost is all there is to offer */
+        int moves = moves_at_cost(changer, least);
+        solution->feasible = problem->max_moves < 0 || moves <= problem->max_moves;
+        if (solution->feasible && changer->kept >= 0)
+            take_best(changer, solution);
         return;
     }
-    keep_at_cost(changer, best_cost);
-    take_best(changer, solution);
+    double cost = problem->move_price > 0 ? price_moves(changer, least, all)
+                                          : limit_moves(changer, least, all);
+    if (keep_at_cost(changer, cost) >= 0)
+        take_best(changer, solution);
+    else
+        solution->feasible = false;
 }
 
 int change_keep(const struct problem *problem, const struct solver_settings *settings,
@@ -272,6 +318,11 @@ int change_keep(const struct problem *problem, const struct solver_settings *set
     changer.keep = xcalloc((size_t)changer.old.instance_count, sizeof *changer.keep);
     changer.trial = xcalloc((size_t)changer.old.instance_count, sizeof *changer.trial);
     changer.order = xcalloc((size_t)changer.old.gpu_count + 1, sizeof *changer.order);
+    changer.solves_max = SOLVES_WORK / (problem->service_count + changer.old.gpu_count);
+    if (changer.solves_max > SOLVES_MAX)
+        changer.solves_max = SOLVES_MAX;
+    if (changer.solves_max < SOLVES_LEAST)
+        changer.solves_max = SOLVES_LEAST;
     order_gpus(&changer);
     double least = solution_cost(problem, solution);
     int kept = keep_at_cost(&changer, least);
