@@ -45,7 +45,8 @@ enum {
     X(2, const char *, GetErrorMessage, (const struct ort_status *)) \
     X(3, struct ort_status *, CreateEnv, (int log_level, const char *id, struct ort_env **)) \
     X(7, struct ort_status *, CreateSession, \
-      (const struct ort_env *, const char *path, const struct ort_options *, struct ort_session **)) \
+      (const struct ort_env *, const char *path, const struct ort_options *, \
+       struct ort_session **)) \
     X(8, struct ort_status *, CreateSessionFromArray, \
       (const struct ort_env *, const void *bytes, size_t size, const struct ort_options *, \
        struct ort_session **)) \

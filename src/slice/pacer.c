@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/vec.h"
 
-enum { POLL_NS = 500000, PACER_NICE = -10 };
+enum { POLL_NS = 500000, PACER_NICE = -10, CREDIT_PERIODS = 4 };
 
 struct paced {
     pid_t pid;
@@ -65,15 +65,15 @@ static void set_stopped(struct pacer *pacer, bool stopped, int64_t now_ns)
 static void look(struct pacer *pacer)
 {
     int64_t now_ns = clock_now_ns(clock_real());
-    double most = pacer->cores * (double)pacer->period_ns;
+    double worth = pacer->cores * (double)pacer->period_ns; /* of a period */
     double earned = pacer->cores * (double)(now_ns - pacer->looked_ns);
     pacer->credit_ns += earned - (double)spent_ns(pacer);
     pacer->looked_ns = now_ns;
-    if (pacer->credit_ns > most)
-        pacer->credit_ns = most;
+    if (pacer->credit_ns > CREDIT_PERIODS * worth)
+        pacer->credit_ns = CREDIT_PERIODS * worth;
     if (!pacer->stopped && pacer->enabled && pacer->credit_ns <= 0)
         set_stopped(pacer, true, now_ns);
-    else if (pacer->stopped && (!pacer->enabled || pacer->credit_ns >= most / 2))
+    else if (pacer->stopped && (!pacer->enabled || pacer->credit_ns >= worth / 2))
         set_stopped(pacer, false, now_ns);
 }
 

@@ -3,9 +3,10 @@
  * A CPU share without privileges: a thread that stops and continues processes against
  * their CPU clocks. Private to this folder.
  *
- * The processes together earn `cores` seconds of CPU time a second, hold at most one
- * period's worth, are stopped when they have none left, and continued at half a period's
- * worth. Only the processes named are counted, with their threads, not what they start.
+ * The processes together earn `cores` seconds of CPU time a second, are stopped when they
+ * have none left, and continued at half a period's worth. They hold at most four periods'
+ * worth, so that what is lost when the thread is late on a busy machine is made up for. Only
+ * the processes named are counted, with their threads, not what they start.
  */
 #ifndef TRANCHE_SLICE_PACER_H
 #define TRANCHE_SLICE_PACER_H
