@@ -81,28 +81,84 @@ static bool fits_larger(const struct plan_gpu *to, size_t index,
     return mig_layout_check(to->board, &layout, NULL) == 0;
 }
 
+static bool is_larger(const struct plan_gpu *gpu, const struct plan_instance *before,
+                      const struct plan_instance *after)
+{
+    const struct mig_profile *profiles = gpu->board->profiles;
+    return profiles[before->profile].compute_slices > profiles[after->profile].compute_slices;
+}
+
 /* Whether an instance of from may stay in place of a smaller one of to: the same service, a
  * larger profile, no lower rate, and wanted as it is by nothing else there. */
 static bool may_stay(const struct matcher *matcher, const struct plan_gpu *to,
                      const struct plan_instance *before, size_t index)
 {
     const struct plan_instance *after = &to->instances.data[index];
-    const struct mig_profile *profiles = to->board->profiles;
     if (before->service < 0 || after->service < 0 ||
         matcher->to_services[before->service] != after->service)
         return false;
-    if (profiles[before->profile].compute_slices <= profiles[after->profile].compute_slices ||
-        before->rate_rps < after->rate_rps * (1 - TOLERANCE))
+    if (!is_larger(to, before, after) || before->rate_rps < after->rate_rps * (1 - TOLERANCE))
         return false;
     return !find_slot(to, before->profile, before->start) && fits_larger(to, index, before);
 }
 
-/* Puts the larger instances that may stay into *to; returns how many. */
+/* The instance of from that could serve for one of to: the same service, at least as large,
+ * no lower rate, not taken yet; the smallest of them. */
+static int find_substitute(const struct matcher *matcher, const struct plan_gpu *from,
+                           const struct plan_instance *after, unsigned taken)
+{
+    int best = -1;
+    for (size_t j = 0; j < from->instances.count; j++) {
+        const struct plan_instance *before = &from->instances.data[j];
+        bool serves = before->service >= 0 && after->service >= 0 &&
+                      matcher->to_services[before->service] == after->service &&
+                      before->rate_rps >= after->rate_rps * (1 - TOLERANCE);
+        if (taken >> j & 1 || !serves ||
+            !(is_larger(from, before, after) || before->profile == after->profile))
+            continue;
+        if (best < 0 || is_larger(from, &from->instances.data[best], before))
+            best = (int)j;
+    }
+    return best;
+}
+
+/* All of to's GPU at once: what can stay where it is does, be it larger or elsewhere on the
+ * GPU. Returns how many larger ones stay, 0 (and *to unchanged) when that is illegal. */
+static int keep_together(const struct matcher *matcher, const struct plan_gpu *from,
+                         struct plan_gpu *to)
+{
+    struct plan_instance kept[MIG_INSTANCES_MAX];
+    struct mig_layout layout = {0};
+    unsigned taken = 0;
+    int larger = 0;
+    for (size_t i = 0; i < to->instances.count; i++) {
+        const struct plan_instance *after = &to->instances.data[i];
+        int substitute = find_substitute(matcher, from, after, taken);
+        kept[i] = *after;
+        if (substitute >= 0) {
+            kept[i] = from->instances.data[substitute];
+            kept[i].service = after->service;
+            larger += is_larger(to, &kept[i], after);
+            taken |= 1U << substitute;
+        }
+        layout.instances[layout.count++] =
+            (struct mig_instance){(int8_t)kept[i].profile, (int8_t)kept[i].start};
+    }
+    mig_layout_sort(&layout);
+    if (larger == 0 || mig_layout_check(to->board, &layout, NULL) < 0)
+        return 0;
+    memcpy(to->instances.data, kept, to->instances.count * sizeof *kept);
+    return larger;
+}
+
+/* Puts the larger instances that may stay into *to, all at once or one by one; returns how
+ * many. */
 static int keep_larger(const struct matcher *matcher, const struct plan_gpu *from,
                        struct plan_gpu *to)
 {
-    int kept = 0;
-    for (size_t i = 0; i < to->instances.count; i++) {
+    int kept = keep_together(matcher, from, to);
+    bool together = kept > 0;
+    for (size_t i = 0; !together && i < to->instances.count; i++) {
         struct plan_instance *after = &to->instances.data[i];
         const struct plan_instance *stays = find_slot(from, after->profile, after->start);
         if (stays && serves_alike(matcher, stays, after))

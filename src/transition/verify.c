@@ -102,6 +102,10 @@ static void check_untouched(struct verifier *verifier, const struct plan_gpu *be
 {
     const struct transition *transition = verifier->transition;
     bool equal = before->instances.count == (after ? after->instances.count : 0);
+    struct mig_layout layout;
+    plan_gpu_layout(before, &layout);
+    if (mig_layout_check(before->board, &layout, NULL) < 0)
+        verifier_violation(verifier, "slots", before->id, "has an illegal layout in from");
     for (size_t i = 0; equal && i < before->instances.count; i++) {
         const struct plan_instance *a = &before->instances.data[i];
         const struct plan_instance *b = &after->instances.data[i];
