@@ -63,6 +63,8 @@ static void take_steps(void *context, int child, const struct steps_event *steps
     run->warm_steps[child] += steps->count;
     if (child == 0)
         count_cpu(run, steps);
+    if (child >= run->cell->procs)
+        return; /* the companion */
     for (int i = 0; i < steps->count; i++) {
         int64_t number = steps->first + i;
         if (child == 0 && number < FIRST_LOSSES)
@@ -85,7 +87,12 @@ int run_start(struct run *run, const char *mode, struct error *err)
     int failure = 0;
     for (int i = 0; i < run->cell->procs && !failure; i++)
         failure = children_start(&run->children, &command->command, err);
-    return failure;
+    if (failure || !run->settings->companion)
+        return failure;
+    *command = (struct workload_command){0};
+    workload_command_fill(command, run->settings->companion, run->settings,
+                          run->result->cpu_quota_cores);
+    return children_start(&run->children, &command->command, err);
 }
 
 static int open_slice(struct run *run, struct slice **ret_slice, struct error *err)
@@ -121,6 +128,8 @@ int run_pass_barrier(struct run *run, struct error *err)
     if (children_failed(children) >= 0)
         return 0;
     run->result->ready = children->list[0].ready;
+    if (run->settings->barrier)
+        run->settings->barrier(run->settings->barrier_context);
     int failure = slice_limit(children->slice, true, err);
     if (failure)
         return failure;
@@ -221,7 +230,7 @@ static void check_steady(struct run *run)
     int64_t start_ns = 0, end_ns = INT64_MAX;
     CLEANUP(free_ptr)
     struct steady_work *work = xcalloc(result->steps.count, sizeof *work);
-    for (int c = 0; c < run->children.count; c++) {
+    for (int c = 0; c < run->cell->procs; c++) {
         first_ns[c] = INT64_MAX;
         last_ns[c] = 0;
     }
@@ -233,7 +242,7 @@ static void check_steady(struct run *run)
         if (work[i].end_ns > last_ns[step->child])
             last_ns[step->child] = work[i].end_ns;
     }
-    for (int c = 0; c < run->children.count; c++) {
+    for (int c = 0; c < run->cell->procs; c++) {
         start_ns = first_ns[c] > start_ns ? first_ns[c] : start_ns;
         end_ns = last_ns[c] < end_ns ? last_ns[c] : end_ns;
     }

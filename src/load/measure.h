@@ -54,6 +54,13 @@ struct measure_settings {
     /* Outputs of the same model, batch and inputs outside any slice (measure_reference());
      * NULL: outputs are not checked. */
     const struct ready_event *reference;
+    /* Called once when all processes are ready, before they are told to go; instances that are
+     * to start together wait for each other in it. NULL: none. */
+    void (*barrier)(void *context);
+    void *barrier_context;
+    /* Another workload in the same slice, running as long as the measured one: not counted.
+     * NULL: none. */
+    const struct measure_cell *companion;
     const volatile sig_atomic_t *stop; /* Ctrl-C; NULL: none */
 };
 

@@ -175,15 +175,35 @@ static bool run_is_valid(const json_t *run)
     return verdict && strcmp(verdict, "VALID") == 0;
 }
 
+/* Runs that count: the valid ones, or where there is none those that ended well. */
+static bool counts(const json_t *run, bool any_valid)
+{
+    const char *status = json_string_value(json_object_get(run, "status"));
+    return any_valid ? run_is_valid(run) : status && strcmp(status, "ok") == 0;
+}
+
+static bool has_valid(const json_t *runs)
+{
+    size_t index;
+    const json_t *run;
+    json_array_foreach(runs, index, run)
+    {
+        if (run_is_valid(run))
+            return true;
+    }
+    return false;
+}
+
 static json_t *summarize(const json_t *runs, const char *figure)
 {
     VEC(double) values = {0};
+    bool any_valid = has_valid(runs);
     size_t index;
     const json_t *run;
     json_array_foreach(runs, index, run)
     {
         const json_t *value = json_object_get(json_object_get(run, "figures"), figure);
-        if (run_is_valid(run) && json_is_number(value))
+        if (counts(run, any_valid) && json_is_number(value))
             vec_add(&values, json_number_value(value));
     }
     json_t *summary = json_object();
@@ -206,17 +226,19 @@ void result_document_finish(json_t *document)
     {
         json_t *summary = json_object();
         const json_t *runs = json_object_get(cell, "runs");
+        bool any_valid = has_valid(runs);
         json_array_foreach(runs, r, run)
         {
             const char *name;
             json_t *value;
             json_object_foreach(json_object_get(run, "figures"), name, value)
             {
-                if (run_is_valid(run) && !json_object_get(summary, name))
+                if (counts(run, any_valid) && !json_object_get(summary, name))
                     json_object_set_new(summary, name, summarize(runs, name));
             }
         }
         json_object_set_new(cell, "summary", summary);
+        json_object_set_new(cell, "verdict", json_string(any_valid ? "VALID" : "INVALID"));
     }
 }
 

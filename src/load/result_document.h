@@ -32,7 +32,8 @@ void result_run_add_times(json_t *run, const char *name, const struct hist *time
 /* Adds the run to the cell with this key (an object of text and numbers; made when it is
  * not there). Takes over both references. */
 void result_document_add(json_t *document, json_t *key, json_t *run);
-/* Fills each cell's summary: mean and 95 % interval of every figure over its valid runs. */
+/* Fills each cell's summary, mean and 95 % interval of every figure over its valid runs (where
+ * there is none, over those that ended well), and its verdict: VALID when any run is. */
 void result_document_finish(json_t *document);
 
 /* E_INPUT with the path of the first member that breaks the schema. */
