@@ -179,8 +179,8 @@ struct gpu_driver_ops {
     /* One reading; E_UNSUPPORTED when this level or driver cannot have it. */
     int (*read)(void *self, const struct gpu_entity *entity, enum gpu_reading reading,
                 double *ret_value, struct error *err);
-    /* Takes a GPM sample of the GPU or of one GPU instance; *ret_sample is freed with
-     * gpm_free. E_UNSUPPORTED before Hopper. */
+    /* Takes a GPM sample of the GPU, a GPU instance or a compute instance; *ret_sample is freed
+     * with gpm_free. E_UNSUPPORTED before Hopper. */
     int (*gpm_sample)(void *self, const struct gpu_entity *entity, void **ret_sample,
                       struct error *err);
     /* Metrics over the window between two samples of one entity. */

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "gpu/nvml_abi.h"
+
 static const char *const names[METRIC_COUNT] = {
 #define X(id, name, level, reading, scale, gpm, gpm_scale) [METRIC_##id] = name,
     METRICS(X)
@@ -43,13 +46,44 @@ void metric_sampler_close(struct metric_sampler *sampler)
     *sampler = (struct metric_sampler){0};
 }
 
+const struct metric_row *metric_sample_find_ci(const struct metric_sample *sample,
+                                               const char *uuid, uint32_t gi, uint32_t ci)
+{
+    assert(uuid);
+    for (size_t i = 0; i < sample->rows.count; i++) {
+        const struct metric_row *row = &sample->rows.data[i];
+        if (row->gi == gi && row->ci == ci && !strcmp(row->uuid, uuid))
+            return row;
+    }
+    return NULL;
+}
+
 const struct metric_row *metric_sample_find(const struct metric_sample *sample,
                                             const char *uuid, uint32_t gi)
 {
-    for (size_t i = 0; i < sample->rows.count; i++)
-        if (sample->rows.data[i].gi == gi && !strcmp(sample->rows.data[i].uuid, uuid))
-            return &sample->rows.data[i];
-    return NULL;
+    return metric_sample_find_ci(sample, uuid, gi, GPU_NO_INSTANCE);
+}
+
+void metric_clock_reasons(uint64_t reasons, struct str *text)
+{
+    static const struct {
+        uint64_t bit;
+        const char *name;
+    } bits[] = {
+#define X(id, bit, name) {bit, name},
+        NVML_CLOCKS_EVENT_REASONS(X)
+#undef X
+    };
+    const char *separator = "";
+
+    assert(text);
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
+        if (reasons & bits[i].bit) {
+            str_addf(text, "%s%s", separator, bits[i].name);
+            separator = " ";
+        }
+    if (!reasons)
+        str_add(text, "none");
 }
 
 static json_t *value_to_json(const struct metric_value *value)
@@ -76,10 +110,18 @@ static json_t *row_to_json(const struct metric_row *row)
     json_object_set_new(json, "gpu", json_string(row->uuid));
     json_object_set_new(json, "gpu_instance",
                         row->gi == GPU_NO_INSTANCE ? json_null() : json_integer(row->gi));
+    json_object_set_new(json, "compute_instance",
+                        row->ci == GPU_NO_INSTANCE ? json_null() : json_integer(row->ci));
     if (row->profile[0])
         json_object_set_new(json, "profile", json_string(row->profile));
     for (int i = 0; i < METRIC_COUNT; i++)
         json_object_set_new(metrics, names[i], value_to_json(&row->values[i]));
+    if (!isnan(row->values[METRIC_CLOCK_REASONS].value)) {
+        CLEANUP(str_done) struct str words = STR_EMPTY;
+        metric_clock_reasons((uint64_t)row->values[METRIC_CLOCK_REASONS].value, &words);
+        json_object_set_new(json_object_get(metrics, names[METRIC_CLOCK_REASONS]), "words",
+                            json_string(words.bytes));
+    }
     json_object_set_new(json, "metrics", metrics);
     return json;
 }

@@ -68,10 +68,11 @@ struct metric_value {
     char reason[METRIC_REASON_SIZE]; /* "" when there is a value */
 };
 
-/* One GPU (gi GPU_NO_INSTANCE) or GPU instance at one moment. */
+/* One GPU (gi GPU_NO_INSTANCE), GPU instance (ci GPU_NO_INSTANCE) or compute instance at one
+ * moment. Compute instances have rows where a GPU instance has several. */
 struct metric_row {
     char uuid[GPU_TEXT_SIZE]; /* of the GPU */
-    uint32_t gi;
+    uint32_t gi, ci;
     char profile[GPU_TEXT_SIZE]; /* live name; of a page without inventory its label */
     int slices;                  /* compute slices; 0: unknown */
     struct metric_value values[METRIC_COUNT];
@@ -82,8 +83,12 @@ struct metric_sample {
     VEC(struct metric_row) rows;
 };
 void metric_sample_done(struct metric_sample *sample);
+/* The row of a GPU or GPU instance; NULL when there is none. */
 const struct metric_row *metric_sample_find(const struct metric_sample *sample,
                                             const char *uuid, uint32_t gi);
+/* The row of a compute instance. */
+const struct metric_row *metric_sample_find_ci(const struct metric_sample *sample,
+                                               const char *uuid, uint32_t gi, uint32_t ci);
 
 struct metric_sampler_ops {
     const char *kind; /* "nvml", "dcgm" */
@@ -120,6 +125,8 @@ void metric_page_parse(const char *text, const struct gpu_inventory *inventory,
 
 const char *metric_name(enum metric metric);
 const char *metric_level_name(enum metric_level level);
+/* Appends "sw_power_cap hw_slowdown" for the bits of clock_event_reasons, "none" for 0. */
+void metric_clock_reasons(uint64_t reasons, struct str *text);
 /* Each metric as {"value", "level"} or {"value": null, "reason", …}; a new reference. */
 json_t *metric_sample_to_json(const struct metric_sample *sample);
 

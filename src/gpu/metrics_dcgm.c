@@ -247,6 +247,7 @@ static size_t row_of(struct page *page, const char *uuid, uint32_t gi, const cha
     struct metric_row *row = vec_push(&page->sample->rows);
     snprintf(row->uuid, sizeof row->uuid, "%s", uuid);
     row->gi = gi;
+    row->ci = GPU_NO_INSTANCE;
     vec_push(&page->board);
     for (int i = 0; i < METRIC_COUNT; i++) {
         struct metric_value *value = &row->values[i];

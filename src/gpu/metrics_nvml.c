@@ -33,8 +33,8 @@ static const struct {
 /* The GPM sample before of one entity. */
 struct window {
     char uuid[GPU_TEXT_SIZE];
-    uint32_t gi;
-    char identity[GPU_TEXT_SIZE]; /* UUID of its first compute instance */
+    uint32_t gi, ci;
+    char identity[GPU_TEXT_SIZE]; /* UUID of its (first) compute instance */
     void *sample;
     int64_t time_ns;
     bool seen; /* in this round */
@@ -59,7 +59,7 @@ static __attribute__((format(printf, 2, 3))) void set_null(struct metric_value *
 
 static void read_values(const struct sampler *sampler, struct metric_row *row)
 {
-    struct gpu_entity entity = {.uuid = row->uuid, .gi = row->gi, .ci = GPU_NO_INSTANCE};
+    struct gpu_entity entity = {.uuid = row->uuid, .gi = row->gi, .ci = row->ci};
     bool instance = row->gi != GPU_NO_INSTANCE;
 
     for (int i = 0; i < METRIC_COUNT; i++) {
@@ -67,6 +67,7 @@ static void read_values(const struct sampler *sampler, struct metric_row *row)
         struct error why;
         double number;
 
+        /* Compute instances share their GPU instance's memory: its level, whatever is asked. */
         value->level = instance ? METRIC_LEVEL_INSTANCE : METRIC_LEVEL_GPU;
         if (instance && table[i].lowest == METRIC_LEVEL_GPU) {
             set_null(value, "exists for the whole GPU only");
@@ -90,19 +91,29 @@ static struct window *find_window(struct sampler *sampler, const struct metric_r
 {
     for (size_t i = 0; i < sampler->windows.count; i++) {
         struct window *window = &sampler->windows.data[i];
-        if (window->gi == row->gi && !strcmp(window->uuid, row->uuid))
+        if (window->gi == row->gi && window->ci == row->ci && !strcmp(window->uuid, row->uuid))
             return window;
     }
     struct window *window = vec_push(&sampler->windows);
     window->gi = row->gi;
+    window->ci = row->ci;
     snprintf(window->uuid, sizeof window->uuid, "%s", row->uuid);
     return window;
+}
+
+/* Whether GPM can have this metric at the level of the row. */
+static bool has_gpm(const struct metric_row *row, int metric)
+{
+    if (row->ci != GPU_NO_INSTANCE && metric == METRIC_DRAM_ACTIVE)
+        return false; /* memory is shared: of the GPU instance alone */
+    return table[metric].gpm &&
+           (row->gi == GPU_NO_INSTANCE || table[metric].lowest != METRIC_LEVEL_GPU);
 }
 
 static void gpm_null(struct metric_row *row, const char *reason)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (table[i].gpm && (row->gi == GPU_NO_INSTANCE || table[i].lowest != METRIC_LEVEL_GPU))
+        if (has_gpm(row, i))
             set_null(&row->values[i], "%s", reason);
 }
 
@@ -115,8 +126,7 @@ static void gpm_values(const struct sampler *sampler, struct metric_row *row, vo
     struct error why;
 
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (table[i].gpm &&
-            (row->gi == GPU_NO_INSTANCE || table[i].lowest != METRIC_LEVEL_GPU)) {
+        if (has_gpm(row, i)) {
             which[count] = i;
             metrics[count++] = (struct gpu_gpm_metric){.id = table[i].gpm};
         }
@@ -131,6 +141,8 @@ static void gpm_values(const struct sampler *sampler, struct metric_row *row, vo
         bool ratio = table[which[i]].gpm_scale < 1;
         value->reason[0] = '\0';
         value->value = number;
+        if (row->ci != GPU_NO_INSTANCE)
+            value->level = METRIC_LEVEL_COMPUTE;
         if (!metrics[i].valid)
             set_null(value, "GPM: %s", metrics[i].reason);
         else if (ratio && !(number >= 0 && number <= 1))
@@ -162,7 +174,7 @@ static void sample_activity(struct sampler *sampler, struct metric_row *row,
                             const char *identity, int64_t now_ns)
 {
     const struct gpu_driver *driver = sampler->driver;
-    struct gpu_entity entity = {.uuid = row->uuid, .gi = row->gi, .ci = GPU_NO_INSTANCE};
+    struct gpu_entity entity = {.uuid = row->uuid, .gi = row->gi, .ci = row->ci};
     struct window *window = find_window(sampler, row);
     char reason[METRIC_REASON_SIZE];
     struct error why;
@@ -206,19 +218,32 @@ static void drop_unseen(struct sampler *sampler)
 }
 
 static void add_row(struct sampler *sampler, struct metric_sample *sample,
-                    const struct gpu *gpu, const struct gpu_gi *gi)
+                    const struct gpu *gpu, const struct gpu_gi *gi, const struct gpu_ci *ci)
 {
     struct metric_row *row = vec_push(&sample->rows);
     int profile = gi && gpu->live ? live_board_profile_of_gi(gpu->live, gi) : -1;
 
     snprintf(row->uuid, sizeof row->uuid, "%s", gpu->identity.uuid);
     row->gi = gi ? gi->id : GPU_NO_INSTANCE;
+    row->ci = ci ? ci->id : GPU_NO_INSTANCE;
     if (profile >= 0) {
         snprintf(row->profile, sizeof row->profile, "%s", gpu->live->profiles[profile].name);
-        row->slices = gpu->live->profiles[profile].compute_slices;
+        row->slices = ci ? ci->compute_slices : gpu->live->profiles[profile].compute_slices;
     }
     read_values(sampler, row);
-    sample_activity(sampler, row, gi && gi->ci_count ? gi->ci[0].uuid : "", sample->time_ns);
+    sample_activity(sampler, row,
+                    ci                   ? ci->uuid
+                    : gi && gi->ci_count ? gi->ci[0].uuid
+                                         : "",
+                    sample->time_ns);
+}
+
+static void add_instance_rows(struct sampler *sampler, struct metric_sample *sample,
+                              const struct gpu *gpu, const struct gpu_gi *gi)
+{
+    add_row(sampler, sample, gpu, gi, NULL);
+    for (int i = 0; i < gi->ci_count && gi->ci_count > 1; i++)
+        add_row(sampler, sample, gpu, gi, &gi->ci[i]);
 }
 
 static int op_sample(void *self, struct metric_sample *ret_sample, struct error *err)
@@ -232,9 +257,9 @@ static int op_sample(void *self, struct metric_sample *ret_sample, struct error 
         return r;
     for (size_t i = 0; i < inventory.gpus.count; i++) {
         const struct gpu *gpu = &inventory.gpus.data[i];
-        add_row(sampler, &sample, gpu, NULL);
+        add_row(sampler, &sample, gpu, NULL, NULL);
         for (int j = 0; j < gpu->instances.count; j++)
-            add_row(sampler, &sample, gpu, &gpu->instances.gi[j]);
+            add_instance_rows(sampler, &sample, gpu, &gpu->instances.gi[j]);
     }
     drop_unseen(sampler);
     *ret_sample = sample;

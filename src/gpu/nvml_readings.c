@@ -263,6 +263,22 @@ static int gpm_supported(const struct nvml *nvml, nvmlDevice_t device, const cha
     return 0;
 }
 
+/* The GPU by its handle, a GPU instance by its id, a compute instance by its MIG device
+ * handle (which libraries older than that answer with NOT_SUPPORTED). */
+static int take_sample(const struct nvml *nvml, const struct gpu_entity *entity,
+                       nvmlDevice_t device, nvmlGpmSample_t sample, struct error *err)
+{
+    bool compute = !entity_is_gpu(entity) && entity->ci != GPU_NO_INSTANCE;
+    int r = compute ? nvml_mig_device(nvml, entity, &device, err) : 0;
+
+    if (r)
+        return r;
+    nvmlReturn_t result = compute || entity_is_gpu(entity)
+                              ? nvml->call.nvmlGpmSampleGet(device, sample)
+                              : nvml->call.nvmlGpmMigSampleGet(device, entity->gi, sample);
+    return result ? nvml_fail(nvml, result, "taking a GPM sample", entity->uuid, err) : 0;
+}
+
 int nvml_gpm_sample(void *self, const struct gpu_entity *entity, void **ret_sample,
                     struct error *err)
 {
@@ -280,11 +296,9 @@ int nvml_gpm_sample(void *self, const struct gpu_entity *entity, void **ret_samp
         return error_set(err, E_UNSUPPORTED, "this NVML library has no GPM of instances");
     if ((result = nvml->call.nvmlGpmSampleAlloc(&sample)))
         return nvml_fail(nvml, result, "nvmlGpmSampleAlloc", entity->uuid, err);
-    result = entity_is_gpu(entity) ? nvml->call.nvmlGpmSampleGet(device, sample)
-                                   : nvml->call.nvmlGpmMigSampleGet(device, entity->gi, sample);
-    if (result) {
+    if ((r = take_sample(nvml, entity, device, sample, err))) {
         nvml_gpm_free(self, sample);
-        return nvml_fail(nvml, result, "nvmlGpmMigSampleGet", entity->uuid, err);
+        return r;
     }
     *ret_sample = sample;
     return 0;

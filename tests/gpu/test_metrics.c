@@ -446,6 +446,55 @@ static void test_gpm_sees_an_instance_made_again(void **state)
     gpu_driver_close(&driver);
 }
 
+/* Two compute instances share one GPU instance: rows of their own, memory of the GPU
+ * instance's level, and what the library cannot tell of them is null. */
+static void test_rows_of_compute_instances(void **state)
+{
+    struct gpu_driver driver;
+    struct metric_sampler sampler;
+    struct metric_sample sample;
+    struct fake_clock fake;
+    struct gpu_inventory inventory;
+
+    (void)state;
+    box_must_apply(&box, ".|3g@4:2c+1c 1g@0");
+    box_read(&inventory);
+    const char *uuid = inventory.gpus.data[1].identity.uuid;
+    const struct gpu_gi *gi = &inventory.gpus.data[1].instances.gi[1];
+    box_driver(&driver);
+    fake_clock_init(&fake, 1);
+    metric_sampler_nvml(&driver, &fake.source, &sampler);
+    for (int i = 0; i < 2; i++) {
+        take(&sampler, &sample);
+        assert_int_equal(sample.rows.count, 2 + 2 + 2); /* GPUs, instances, compute instances */
+        const struct metric_row *row =
+            metric_sample_find_ci(&sample, uuid, gi->id, gi->ci[0].id);
+        assert_non_null(row);
+        assert_int_equal(row->slices, gi->ci[0].compute_slices);
+        assert_near(row->values[METRIC_MEMORY_TOTAL].value, gi->memory_mib);
+        assert_int_equal(row->values[METRIC_MEMORY_TOTAL].level, METRIC_LEVEL_INSTANCE);
+        assert_absent(&row->values[METRIC_SM_ACTIVE], "NOT_SUPPORTED");
+        assert_absent(&row->values[METRIC_DRAM_ACTIVE], "NVML has no such value");
+        metric_sample_done(&sample);
+        pass(&fake, 200);
+    }
+    metric_sampler_close(&sampler);
+    gpu_driver_close(&driver);
+    gpu_inventory_done(&inventory);
+}
+
+static void test_clock_reasons_in_words(void **state)
+{
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+
+    (void)state;
+    metric_clock_reasons(0x4 | 0x40, &text);
+    assert_string_equal(text.bytes, "sw_power_cap hw_thermal_slowdown");
+    str_clear(&text);
+    metric_clock_reasons(0, &text);
+    assert_string_equal(text.bytes, "none");
+}
+
 static int fetch_page(void *context, struct str *ret_text, struct error *err)
 {
     if (!context)
@@ -493,6 +542,8 @@ int main(void)
         cmocka_unit_test(test_m13_parts_of_power_add_up),
         BOXED(test_gpm_windows),
         BOXED(test_gpm_sees_an_instance_made_again),
+        BOXED(test_rows_of_compute_instances),
+        cmocka_unit_test(test_clock_reasons_in_words),
         cmocka_unit_test(test_page_sampler),
     };
 
