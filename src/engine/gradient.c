@@ -30,6 +30,7 @@ struct backward {
 static void give(struct backward *b, int value, struct onnx_name gradient)
 {
     struct onnx_name *slot = &b->gradients[value];
+    assert(gradient.text[0]);
     if (!b->network->values.data[value].needs_gradient)
         return;
     *slot = slot->text[0] ? network_op2(b->network, "Add", *slot, gradient) : gradient;
@@ -44,6 +45,7 @@ static bool wanted(const struct backward *b, int value)
 static struct onnx_name sum_leading(struct backward *b, struct onnx_name a, int rank)
 {
     static const int64_t axes[TENSOR_RANK_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    assert(rank >= 1);
     return rank > 1 ? network_sum(b->network, a, axes, rank - 1, false) : a;
 }
 
@@ -51,6 +53,7 @@ static struct onnx_name sum_leading(struct backward *b, struct onnx_name a, int 
 static struct onnx_name swap(struct backward *b, struct onnx_name a, int rank, int first)
 {
     int64_t order[TENSOR_RANK_MAX];
+    assert(first >= 0 && first + 1 < rank);
     for (int i = 0; i < rank; i++)
         order[i] = i;
     order[first] = first + 1;
@@ -63,6 +66,7 @@ static struct onnx_name as_rows(struct backward *b, struct onnx_name a,
                                 const struct tensor_shape *shape)
 {
     int64_t width = shape->size[shape->rank - 1];
+    assert(shape->rank >= 2);
     if (shape->rank == 2)
         return a;
     return network_reshape_to(
@@ -95,6 +99,7 @@ static void back_conv(struct backward *b, const struct operation *op, struct onn
     const struct tensor_shape *in = network_shape(n, op->inputs[0]);
     const struct tensor_shape *out = network_shape(n, op->output);
     int64_t size = network_shape(n, op->inputs[1])->size[2], pad = size / 2;
+    assert(op->stride >= 1);
     give(b, op->inputs[2], network_sum(n, dz, (const int64_t[]){0, 2, 3}, 3, false));
     give(b, op->inputs[1], conv_weight_gradient(b, op, dz));
     if (!wanted(b, op->inputs[0]))
@@ -168,6 +173,7 @@ static void back_matmul(struct backward *b, const struct operation *op, struct o
     const struct tensor_shape *left = network_shape(n, op->inputs[0]);
     const struct tensor_shape *right = network_shape(n, op->inputs[1]);
     struct onnx_name a = network_name(n, op->inputs[0]), w = network_name(n, op->inputs[1]);
+    assert(op->input_count == 2);
     if (wanted(b, op->inputs[0]))
         give(b, op->inputs[0],
              network_op2(n, "MatMul", dz, swap(b, w, right->rank, right->rank - 2)));

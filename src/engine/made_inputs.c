@@ -74,6 +74,7 @@ static void fill_integers(struct tensor *tensor, const char *name, size_t count,
 static uint16_t half_of(float value, enum tensor_element element)
 {
     uint32_t bits;
+    assert(value >= -1 && value <= 1);
     memcpy(&bits, &value, sizeof bits);
     if (element == TENSOR_BF16)
         return (uint16_t)(bits >> 16);
@@ -86,6 +87,7 @@ static uint16_t half_of(float value, enum tensor_element element)
 static void fill(struct tensor *tensor, const char *name, struct rng *rng)
 {
     size_t count = tensor_shape_count(&tensor->shape);
+    assert(tensor->data);
     switch ((int)tensor->element) {
     case TENSOR_F32:
         for (size_t i = 0; i < count; i++)
@@ -115,6 +117,7 @@ static int find_shape(const char *shapes, const char *name, int batch,
 {
     size_t length = strlen(name);
     const char *at = shapes;
+    assert(shapes && batch > 0);
     while (strncmp(at, name, length) != 0 || at[length] != '=') {
         at = strchr(at, ',');
         if (!at)
@@ -140,6 +143,7 @@ static int find_shape(const char *shapes, const char *name, int batch,
 static void guess_open_sizes(struct tensor_shape *shape, int batch)
 {
     bool is_picture = shape->rank == 4 && shape->size[1] >= 1 && shape->size[1] <= CHANNELS_MAX;
+    assert(batch > 0);
     for (int i = 0; i < shape->rank; i++)
         if (shape->size[i] == TENSOR_OPEN)
             shape->size[i] = i == 0 ? batch : is_picture && i >= 2 ? PICTURE_SIZE : OPEN_SIZE;
@@ -149,6 +153,7 @@ static void guess_open_sizes(struct tensor_shape *shape, int batch)
 static int check_shape(const struct session_tensor *input, const struct tensor_shape *shape,
                        struct error *err)
 {
+    assert(input && shape->rank <= TENSOR_RANK_MAX);
     if (shape->rank != input->shape.rank)
         return error_set(err, E_INPUT, "input %s has %d sizes, the shape given has %d",
                          input->name, input->shape.rank, shape->rank);

@@ -37,6 +37,7 @@ static const struct model_kind *find_kind(const char *text)
 
 bool model_is_builtin(const char *text)
 {
+    assert(text);
     return find_kind(text) != NULL;
 }
 
@@ -61,6 +62,7 @@ static int read_size(const char *text, size_t length, struct model_choice *choic
     CLEANUP(free_ptr) char *item = xstrndup(text, length);
     char *equals = strchr(item, '=');
     const struct model_size *sizes = choice->kind->sizes;
+    assert(choice->kind);
     if (equals)
         *equals = '\0';
     for (int i = 0; i < MODEL_SIZES_MAX && sizes[i].key; i++) {
@@ -84,6 +86,7 @@ static int read_size(const char *text, size_t length, struct model_choice *choic
 int model_choose(const char *text, struct model_choice *ret_choice, struct error *err)
 {
     struct model_choice choice = {.kind = find_kind(text)};
+    assert(text && ret_choice);
     if (!choice.kind)
         return unknown_kind(text, err);
     for (int i = 0; i < MODEL_SIZES_MAX; i++)
@@ -104,5 +107,6 @@ void model_write(const struct model_choice *choice, int batch, struct str *ret_m
 {
     CLEANUP(network_free_ptr) struct network *network = network_new(NETWORK_INFERENCE);
     int output = choice->kind->build(network, choice->sizes, batch);
+    assert(choice->kind && batch >= 1);
     network_finish_inference(network, output, choice->kind->name, ret_model);
 }

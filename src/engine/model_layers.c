@@ -23,6 +23,7 @@ int layer_conv(struct network *network, int x, struct conv_size size, int *count
                               (struct network_start){.deviation = deviation});
     int b = network_parameter(network, onnx_name("b%d", index).text,
                               NETWORK_SHAPE(size.channels), (struct network_start){0});
+    assert(size.channels >= 1 && size.filter % 2 == 1 && size.stride >= 1);
     return network_conv(network, x, w, b, size.stride);
 }
 
@@ -34,6 +35,7 @@ int layer_linear(struct network *network, int x, int64_t features, const char *n
                               (struct network_start){.deviation = sqrtf(1.0f / (float)in)});
     int b = network_parameter(network, part(name, "b").text, NETWORK_SHAPE(features),
                               (struct network_start){0});
+    assert(features >= 1);
     return network_add_bias(network, network_matmul(network, x, w), b);
 }
 
@@ -54,6 +56,7 @@ static int split_heads(struct network *network, int x, int64_t heads)
     struct tensor_shape shape = *network_shape(network, x);
     int split = network_reshape(
         network, x, NETWORK_SHAPE(shape.size[0], shape.size[1], heads, shape.size[2] / heads));
+    assert(heads >= 1);
     return network_transpose(network, split, (const int64_t[]){0, 2, 1, 3});
 }
 

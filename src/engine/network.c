@@ -43,6 +43,7 @@ float reference_random(uint32_t *state)
 
 static int add_value(struct network *network, struct onnx_name name, struct tensor_shape shape)
 {
+    assert(network->values.count < INT32_MAX);
     *vec_push(&network->values) = (struct network_value){.name = name, .shape = shape};
     return (int)network->values.count - 1;
 }
@@ -63,12 +64,14 @@ size_t network_parameter_count(const struct network *network)
 
 const float *network_start_values(const struct network *network)
 {
+    assert(network->purpose == NETWORK_TRAINING);
     return (const float *)(const void *)network->start_values.bytes;
 }
 
 int network_input(struct network *network, const char *name, enum tensor_element element,
                   struct tensor_shape shape)
 {
+    assert(name && *name);
     onnx_input(&network->graph, onnx_name("%s", name), element, &shape);
     return add_value(network, onnx_name("%s", name), shape);
 }
@@ -106,6 +109,7 @@ struct onnx_name network_sum(struct network *network, struct onnx_name a, const 
                              int count, bool keep)
 {
     struct onnx_name list = onnx_constant_ints(&network->graph, axes, count);
+    assert(count >= 1);
     return onnx_operator(&network->graph, "ReduceSum", ONNX_INPUTS(a, list),
                          ONNX_ATTRIBUTES(ONNX_ATTRIBUTE_INT("keepdims", keep)));
 }
@@ -128,6 +132,7 @@ struct onnx_name network_permute(struct network *network, struct onnx_name a,
                                  const int64_t *order, int rank)
 {
     struct onnx_attribute attribute = {.name = "perm", .kind = ONNX_INTS, .count = rank};
+    assert(rank <= ONNX_LIST_MAX);
     memcpy(attribute.ints, order, (size_t)rank * sizeof *order);
     return onnx_operator(&network->graph, "Transpose", ONNX_INPUTS(a), &attribute, 1);
 }
@@ -136,6 +141,7 @@ struct onnx_name network_permute(struct network *network, struct onnx_name a,
 static int add_operation(struct network *network, struct operation operation,
                          struct onnx_name name, struct tensor_shape shape)
 {
+    assert(operation.input_count >= 1 && operation.input_count <= 3);
     operation.output = add_value(network, name, shape);
     for (int i = 0; i < operation.input_count; i++)
         if (network->values.data[operation.inputs[i]].needs_gradient)
@@ -289,6 +295,7 @@ int network_transpose(struct network *network, int x, const int64_t *order)
 {
     struct tensor_shape in = *network_shape(network, x), shape = in;
     struct operation operation = {.kind = OPERATION_TRANSPOSE, .inputs = {x}, .input_count = 1};
+    assert(order);
     for (int i = 0; i < in.rank; i++) {
         shape.size[i] = in.size[order[i]];
         operation.order[i] = order[i];

@@ -31,6 +31,7 @@ struct ort_base {
 int ort_check(const struct onnx_runtime *runtime, struct ort_status *status,
               enum error_code code, struct error *err)
 {
+    assert(runtime);
     if (!status)
         return 0;
     int failure = error_set(err, code, "%s", runtime->table.GetErrorMessage(status));
@@ -117,6 +118,7 @@ static int read_table(struct onnx_runtime *runtime, void *library, struct error 
 {
     const struct ort_base *(*get_base)(void) = NULL;
     void *symbol = dlsym(library, "OrtGetApiBase");
+    assert(library);
     memcpy(&get_base, &symbol, sizeof symbol); /* object to function pointer */
     const struct ort_base *base = get_base ? get_base() : NULL;
     if (!base)
@@ -138,6 +140,7 @@ static int read_table(struct onnx_runtime *runtime, void *library, struct error 
 static int make_environment(struct onnx_runtime *runtime, struct error *err)
 {
     const struct ort_table *ort = &runtime->table;
+    assert(!runtime->env);
     /* We report every failure ourselves: the library keeps quiet. */
     if (ort_check(runtime, ort->CreateEnv(ORT_LOG_FATAL, "tranche", &runtime->env),
                   E_UNSUPPORTED, err) ||
@@ -211,11 +214,13 @@ void onnx_runtime_free(struct onnx_runtime *runtime)
 
 const char *onnx_runtime_version(const struct onnx_runtime *runtime)
 {
+    assert(runtime->version);
     return runtime->version;
 }
 
 const char *onnx_runtime_path(const struct onnx_runtime *runtime)
 {
+    assert(runtime->path);
     return runtime->path;
 }
 
@@ -224,6 +229,7 @@ void onnx_runtime_providers(const struct onnx_runtime *runtime, struct str *name
     const struct ort_table *ort = &runtime->table;
     char **list = NULL;
     int count = 0;
+    assert(runtime && names);
     if (ort_check(runtime, ort->GetAvailableProviders(&list, &count), E_UNSUPPORTED, NULL))
         return;
     for (int i = 0; i < count; i++)

@@ -52,6 +52,7 @@ static void put_bytes(struct str *out, unsigned field, const void *data, size_t 
 
 static void put_text(struct str *out, unsigned field, const char *text)
 {
+    assert(text);
     put_bytes(out, field, text, strlen(text));
 }
 
@@ -93,6 +94,7 @@ static void put_node(struct onnx_graph *graph, const char *type, const struct on
                      const struct onnx_attribute *attributes, size_t attribute_count)
 {
     CLEANUP(str_done) struct str node = STR_EMPTY;
+    assert(inputs || input_count == 0);
     for (size_t i = 0; i < input_count; i++)
         put_text(&node, NODE_INPUT, inputs[i].text);
     put_text(&node, NODE_OUTPUT, output.text);
@@ -120,6 +122,7 @@ void onnx_weights(struct onnx_graph *graph, struct onnx_name name, enum tensor_e
                   const struct tensor_shape *shape, const void *data)
 {
     CLEANUP(str_done) struct str out = STR_EMPTY;
+    assert(data);
     for (int i = 0; i < shape->rank; i++)
         put_int(&out, TENSOR_DIM, shape->size[i]);
     put_int(&out, TENSOR_TYPE, element);
@@ -139,6 +142,7 @@ struct onnx_name onnx_constant_float(struct onnx_graph *graph, float value)
 struct onnx_name onnx_constant_ints(struct onnx_graph *graph, const int64_t *values, int count)
 {
     struct onnx_name name = onnx_name("c%d", graph->names_used++);
+    assert(count > 0);
     onnx_weights(graph, name, TENSOR_I64, &(struct tensor_shape){1, {count}}, values);
     return name;
 }
@@ -150,6 +154,7 @@ static void put_value(struct onnx_graph *graph, unsigned field, struct onnx_name
     CLEANUP(str_done) struct str tensor = STR_EMPTY;
     CLEANUP(str_done) struct str type = STR_EMPTY;
     CLEANUP(str_done) struct str value = STR_EMPTY;
+    assert(shape->rank <= ONNX_LIST_MAX);
     for (int i = 0; i < shape->rank; i++) {
         CLEANUP(str_done) struct str dim = STR_EMPTY;
         put_int(&dim, DIM_VALUE, shape->size[i]);
@@ -178,6 +183,7 @@ void onnx_output(struct onnx_graph *graph, struct onnx_name name, enum tensor_el
 void onnx_finish(struct onnx_graph *graph, const char *graph_name, struct str *ret_model)
 {
     CLEANUP(str_done) struct str opset = STR_EMPTY;
+    assert(graph->body.length > 0);
     put_text(&graph->body, GRAPH_NAME, graph_name);
     put_int(ret_model, MODEL_IR_VERSION, IR_VERSION);
     put_text(ret_model, MODEL_PRODUCER, "tranche");

@@ -96,6 +96,7 @@ static int set_options(struct onnx_runtime *runtime, struct ort_options *options
     int threads = want->threads > 0 ? want->threads : 1;
     int failure =
         ort_check(runtime, ort->SetIntraOpNumThreads(options, threads), E_UNSUPPORTED, err);
+    assert(options && want);
     if (!failure)
         failure = ort_check(runtime, ort->SetInterOpNumThreads(options, 1), E_UNSUPPORTED, err);
     if (!failure)
@@ -119,6 +120,7 @@ static int set_options(struct onnx_runtime *runtime, struct ort_options *options
 static char *take_name(struct onnx_runtime *runtime, char *name)
 {
     char *copy = xstrdup(name);
+    assert(name);
     ort_check(runtime, runtime->table.AllocatorFree(runtime->allocator, name), E_UNSUPPORTED,
               NULL);
     return copy;
@@ -135,6 +137,7 @@ static int describe(struct onnx_runtime *runtime, const struct ort_type_info *ty
     size_t rank = 0;
     int failure =
         ort_check(runtime, ort->CastTypeInfoToTensorInfo(type, &info), E_UNSUPPORTED, err);
+    assert(type && tensor);
     if (failure)
         return failure;
     if (!info)
@@ -252,6 +255,7 @@ int session_open_file(struct onnx_runtime *runtime, const char *path,
 {
     struct stat status;
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert(runtime && path && options);
     if (fd < 0 || fstat(fd, &status))
         return error_set_errno(err, E_IO, "%s: cannot open this model", path);
     if (S_ISDIR(status.st_mode))
@@ -319,6 +323,7 @@ const struct session_tensor *session_output(const struct session *session, size_
 
 static int find_name(const char *const *names, size_t count, const char *name)
 {
+    assert(name);
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0)
             return (int)i;
@@ -338,6 +343,7 @@ int session_find_output(const struct session *session, const char *name)
 struct session_call *session_call_new(struct session *session)
 {
     struct session_call *call = xcalloc(1, sizeof *call);
+    assert(session);
     call->session = session;
     call->inputs = xcalloc(session->input_count, sizeof *call->inputs);
     call->outputs = xcalloc(session->output_count, sizeof *call->outputs);
@@ -395,6 +401,7 @@ int session_call_run(struct session_call *call, struct error *err)
 {
     const struct session *session = call->session;
     const struct ort_table *ort = &session->runtime->table;
+    assert(call && call->session);
     for (size_t i = 0; i < session->output_count; i++)
         release_value(call, &call->outputs[i]);
     return ort_check(session->runtime,
@@ -415,6 +422,7 @@ static int read_shape(struct onnx_runtime *runtime, const struct ort_value *valu
     size_t rank = 0;
     int failure =
         ort_check(runtime, ort->GetTensorTypeAndShape(value, &info), E_UNSUPPORTED, err);
+    assert(value && tensor);
     if (failure)
         return failure;
     failure = ort_check(runtime, ort->GetTensorElementType(info, &element), E_UNSUPPORTED, err);

@@ -42,6 +42,7 @@ static void build_step(const struct model_choice *choice, int batch, struct trai
 
 static int64_t random_below(uint32_t *random, int64_t bound)
 {
+    assert(bound >= 1);
     return (int64_t)(reference_random(random) * (float)bound) % bound;
 }
 
@@ -53,6 +54,7 @@ static void fill_input(struct trainer *trainer, struct tensor *tensor, const cha
     size_t count = tensor_shape_count(&tensor->shape);
     float *floats = tensor->data;
     int64_t *integers = tensor->data;
+    assert(tensor->data);
     if (strcmp(name, "x") == 0 || strcmp(name, "y") == 0) {
         int64_t bound = *name == 'y' ? trainer->classes : vocabulary;
         for (size_t i = 0; i < count; i++)
@@ -74,6 +76,7 @@ static int bind_inputs(struct trainer *trainer, int64_t vocabulary, const float 
     struct session *session = trainer->session;
     size_t count = session_input_count(session);
     uint32_t random = DATA_SEED;
+    assert(start && vocabulary >= 1);
     trainer->inputs = xcalloc(count, sizeof *trainer->inputs);
     trainer->source = xcalloc(count, sizeof *trainer->source);
     for (size_t i = 0; i < count; i++) {
@@ -147,6 +150,7 @@ int trainer_step(struct trainer *trainer, float *ret_loss, struct error *err)
 {
     struct tensor loss;
     int failure = session_call_run(trainer->call, err);
+    assert(trainer->call);
     if (!failure)
         failure = session_call_output(trainer->call, (size_t)trainer->loss_output, &loss, err);
     if (failure)

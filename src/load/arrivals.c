@@ -33,6 +33,7 @@ static int bad_text(const char *text, struct error *err)
 static bool read_rate(const char *text, const char *end, double *ret_rate)
 {
     CLEANUP(free_ptr) char *number = end ? xstrndup(text, (size_t)(end - text)) : xstrdup(text);
+    assert(text);
     return text_to_double(number, ret_rate) && *ret_rate >= RATE_MIN && *ret_rate <= RATE_MAX;
 }
 
@@ -99,6 +100,7 @@ int arrivals_parse(const char *text, int64_t duration_ns, uint64_t seed,
     struct arrivals arrivals = {.duration_ns = duration_ns, .rng = rng_seed(seed)};
     const char *colon = strchr(text, ':');
     int kind = 0;
+    assert(text && duration_ns >= 0);
     while (kind < ARRIVAL_KIND_COUNT &&
            (!colon || strlen(kind_names[kind]) != (size_t)(colon - text) ||
             strncmp(kind_names[kind], text, (size_t)(colon - text)) != 0))
@@ -130,6 +132,7 @@ static double ramp_ns(const struct arrivals *arrivals, double n)
     double slope = (arrivals->end_rps - arrivals->rate_rps) / duration;
     double from = arrivals->rate_rps;
     double root = from * from + 2 * slope * n;
+    assert(n >= 0);
     /* The form that does not cancel when the slope is small; past the top of a falling ramp
      * nothing is sent any more. */
     return root < 0 ? INFINITY : 2 * n / (from + sqrt(root)) * 1e9;

@@ -25,6 +25,7 @@ static int64_t now_ns(void)
 
 static void fail(struct child *child, enum child_failure failure, const char *reason)
 {
+    assert(reason);
     if (child->state == CHILD_FAILED)
         return; /* the first reason counts */
     child->state = CHILD_FAILED;
@@ -35,6 +36,7 @@ static void fail(struct child *child, enum child_failure failure, const char *re
 int children_start(struct children *children, const struct slice_command *command,
                    struct error *err)
 {
+    assert(command);
     assert(children->count < CHILDREN_MAX);
     struct child *child = &children->list[children->count];
     *child = (struct child){.lines = {.buffer = STR_EMPTY},
@@ -49,6 +51,7 @@ int children_start(struct children *children, const struct slice_command *comman
 
 static void keep_log(struct child *child, const char *line, size_t length)
 {
+    assert(line);
     str_add_bytes(&child->log, line, length);
     str_add_char(&child->log, '\n');
     if (child->log.length > 2 * LOG_KEPT) {
@@ -66,6 +69,7 @@ static enum child_failure failure_of(enum error_class error_class)
         [CLASS_UNSUPPORTED] = FAILURE_UNSUPPORTED,
         [CLASS_CRASH] = FAILURE_CRASH,
     };
+    assert(error_class < ERROR_CLASS_COUNT);
     return failures[error_class];
 }
 
@@ -74,6 +78,7 @@ static void handle_event(struct children *children, int index, const char *line,
     struct child *child = &children->list[index];
     struct workload_event *event = &children->event;
     struct error err;
+    assert(index < children->count);
     if (workload_event_parse(line, length, event, &err)) {
         fail(child, FAILURE_CRASH, err.text);
         return;
@@ -195,6 +200,7 @@ int children_listen(struct children *children, int64_t timeout_ns, struct error 
     struct pollfd fds[2 * CHILDREN_MAX];
     int64_t deadline_ns = now_ns() + timeout_ns;
     int ready = 0;
+    assert(children->count <= CHILDREN_MAX);
     for (int i = 0; i < children->count; i++) {
         const struct child *child = &children->list[i];
         fds[2 * i] = (struct pollfd){.fd = child->out_closed ? -1 : child->process->stdout_fd,
@@ -243,6 +249,7 @@ int children_failed(const struct children *children)
 bool child_write(struct child *child, const char *text)
 {
     size_t length = strlen(text);
+    assert(text && *text);
     return write(child->process->stdin_fd, text, length) == (ssize_t)length;
 }
 
@@ -257,6 +264,7 @@ static bool all_closed(const struct children *children)
 void children_finish(struct children *children, int64_t timeout_ns)
 {
     int64_t deadline_ns = now_ns() + timeout_ns;
+    assert(timeout_ns > 0);
     children->on_steps = NULL;
     children->stop = NULL;
     slice_limit(children->slice, false, NULL);

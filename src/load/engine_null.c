@@ -31,6 +31,7 @@ static int submit(void *self, uint64_t request, struct error *err)
     struct null_engine *null = self;
     int64_t now_ns = clock_now_ns(null->options.clock);
     int best = 0;
+    assert(null->taken <= null->waiting.count);
     if (null->options.queue_max > 0 &&
         null->waiting.count - null->taken >= null->options.queue_max)
         return error_set(err, E_BUSY, "the queue is full");
@@ -52,6 +53,7 @@ static int poll_completions(void *self, int64_t deadline_ns,
 {
     struct null_engine *null = self;
     size_t count = 0;
+    assert(capacity > 0);
     (void)err;
     if (null->taken < null->waiting.count) {
         int64_t next_ns = null->waiting.data[null->taken].end_ns;

@@ -4,6 +4,7 @@
  */
 #include "load/engine_workers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -35,6 +36,7 @@ static void take_steps(void *context, int child, const struct steps_event *steps
 
 static size_t outstanding(const struct workers_engine *workers, int child)
 {
+    assert(child < CHILDREN_MAX);
     return workers->queues[child].requests.count - workers->queues[child].done;
 }
 
@@ -50,6 +52,7 @@ static int submit(void *self, uint64_t request, struct error *err)
 {
     struct workers_engine *workers = self;
     int best = 0;
+    assert(workers->children->count > 0);
     for (int i = 1; i < workers->children->count; i++)
         if (outstanding(workers, i) < outstanding(workers, best))
             best = i;
@@ -67,6 +70,7 @@ static int poll_completions(void *self, int64_t deadline_ns,
 {
     struct workers_engine *workers = self;
     size_t count = 0;
+    assert(capacity > 0);
     if (workers->taken == workers->completions.count) {
         workers->taken = workers->completions.count = 0;
         int64_t left_ns = deadline_ns - clock_now_ns(clock_real());

@@ -2,6 +2,7 @@
  *
  * The verdict of a closed-loop result. docs/spec/measuring.md states the rules.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ static bool differs(const struct output_summary *got, const struct output_summar
                     double tolerance)
 {
     double limit = tolerance * want->absolute_sum + 1e-12;
+    assert(tolerance > 0);
     /* Written so that NaN differs. */
     return got->count != want->count || !(fabs(got->sum - want->sum) <= limit) ||
            !(fabs(got->absolute_sum - want->absolute_sum) <= limit);
@@ -48,6 +50,7 @@ struct verdict measure_judge(const struct measure_cell *cell,
                              const struct measure_result *result)
 {
     struct verdict verdict = {0};
+    assert(result->latency);
     verdict_add(&verdict, REASON_TOO_FEW,
                 hist_count(result->latency) < (uint64_t)settings->min_steps);
     verdict_add(&verdict, REASON_UNSTEADY, !result->steady.steady);

@@ -60,6 +60,7 @@ static void take_steps(void *context, int child, const struct steps_event *steps
 {
     struct run *run = context;
     struct measure_result *result = run->result;
+    assert(child < CHILDREN_MAX);
     run->warm_steps[child] += steps->count;
     if (child == 0)
         count_cpu(run, steps);
@@ -172,6 +173,7 @@ void run_end_window(struct run *run)
 {
     struct measure_result *result = run->result;
     struct slice_usage usage;
+    assert(run->result->window_start_ns > 0);
     slice_read_usage(run->children.slice, &usage);
     result->window_ns = now_ns() - result->window_start_ns;
     double window = (double)result->window_ns;
@@ -205,6 +207,7 @@ static double throughput(const struct run *run)
 {
     const struct measure_result *result = run->result;
     double total = 0;
+    assert(run->cell->batch >= 1);
     for (int c = 0; c < run->children.count; c++) {
         int64_t first_ns = INT64_MAX, last_ns = 0, count = 0;
         for (size_t i = 0; i < result->steps.count; i++) {
@@ -230,6 +233,7 @@ static void check_steady(struct run *run)
     int64_t start_ns = 0, end_ns = INT64_MAX;
     CLEANUP(free_ptr)
     struct steady_work *work = xcalloc(result->steps.count, sizeof *work);
+    assert(run->cell->procs <= CHILDREN_MAX);
     for (int c = 0; c < run->cell->procs; c++) {
         first_ns[c] = INT64_MAX;
         last_ns[c] = 0;
@@ -287,6 +291,7 @@ int run_judge_failure(struct run *run, const struct child *child, struct error *
         [FAILURE_TIMEOUT] = STATUS_TIMEOUT,
         [FAILURE_CRASH] = STATUS_ERROR,
     };
+    assert(child->state == CHILD_FAILED);
     run->result->status = statuses[child->failure];
     snprintf(run->result->reason, sizeof run->result->reason, "%s", child->reason);
     if (child->failure == FAILURE_INIT)

@@ -4,6 +4,7 @@
  */
 #include "load/measure_open.h"
 
+#include <assert.h>
 #include <sys/resource.h>
 
 #include "base/memory.h"
@@ -30,6 +31,7 @@ struct verdict open_loop_judge(const struct open_loop_result *open)
     int64_t lag_ns = hist_percentile_ns(open->send_lag, 99);
     double seconds = (double)open->window_ns / 1e9;
     double missing = (open->offered_rps - open->completed_rps) * seconds;
+    assert(open->send_lag && open->latency);
     verdict_add(&verdict, REASON_CLIENT,
                 lag_ns > LAG_NS_MIN &&
                     (double)lag_ns > LAG_SHARE * (double)hist_percentile_ns(open->latency, 99));
@@ -105,6 +107,7 @@ int measure_open(const struct measure_cell *cell, const struct measure_settings 
 {
     CLEANUP(free_ptr) struct run *run = xcalloc(1, sizeof *run);
     struct open_run open_run = {.options = options, .open = ret_open};
+    assert(options->in_flight_max > 0);
     *ret_open = (struct open_loop_result){0};
     *run = (struct run){
         .cell = cell, .settings = settings, .result = ret_result, .context = &open_run};

@@ -49,6 +49,7 @@ static void record(struct loop *loop, const struct request *request,
                    const struct load_completion *completion)
 {
     struct open_loop_result *result = loop->result;
+    assert(request->state == REQUEST_CLOSED);
     result->completed++;
     hist_record(result->latency, at_least_zero(completion->end_ns - request->intended_ns));
     if (completion->start_ns > 0) {
@@ -79,6 +80,7 @@ static void take_completion(struct loop *loop, const struct load_completion *com
 /* Closes what has waited too long, from the oldest on. */
 static void expire(struct loop *loop, int64_t now_ns)
 {
+    assert(loop->oldest <= loop->requests.count);
     while (loop->oldest < loop->requests.count) {
         struct request *request = &loop->requests.data[loop->oldest];
         if (request->state == REQUEST_OPEN) {
@@ -108,6 +110,7 @@ static int send_one(struct loop *loop, int64_t intended_ns, struct error *err)
     struct request request = {.intended_ns = intended_ns, .state = REQUEST_CLOSED};
     bool counted = is_counted(loop, &request);
     uint64_t number = loop->requests.count;
+    assert(intended_ns >= loop->start_ns);
     result->scheduled += counted;
     vec_add(&loop->requests, request);
     if (loop->in_flight >= loop->options->in_flight_max) {
@@ -174,6 +177,7 @@ static void sum_up(struct loop *loop)
 {
     struct open_loop_result *result = loop->result;
     uint64_t ended = 0;
+    assert(loop->window_end_ns >= loop->start_ns);
     for (size_t i = 0; i < result->samples.count; i++)
         ended += result->samples.data[i].end_ns <= loop->window_end_ns;
     result->window_ns = loop->window_end_ns - loop->window_start_ns;

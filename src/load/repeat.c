@@ -18,6 +18,7 @@ static void merge(struct measure_result *latest, const struct measure_result *ea
 {
     size_t count = earlier->repetitions_rps.count;
     double latest_rps = latest->throughput_rps;
+    assert(earlier->repetitions_rps.count >= 1);
     hist_merge(latest->latency, earlier->latency);
     latest->verdict.reasons |= earlier->verdict.reasons;
     vec_clear(&latest->repetitions_rps);

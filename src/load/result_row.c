@@ -4,6 +4,7 @@
  */
 #include "load/result_row.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static const double percentiles[LATENCY_COLUMN_COUNT] = {
 /* The position of a column of the set, added when it is not there. */
 static size_t find_column(struct measurement_set *set, const char *name)
 {
+    assert(name);
     for (size_t i = 0; i < set->extra_columns.count; i++)
         if (strcmp(set->extra_columns.data[i], name) == 0)
             return i;
@@ -82,6 +84,7 @@ static bool same_key(const struct measurement *a, const struct measurement *b)
 /* A place for the row: that of its key, or a new one. */
 static struct measurement *place_row(struct measurement_set *set, const struct measurement *row)
 {
+    assert(row->board);
     for (size_t i = 0; i < set->rows.count; i++)
         if (same_key(&set->rows.data[i], row))
             return &set->rows.data[i];
@@ -92,6 +95,7 @@ static struct measurement *place_row(struct measurement_set *set, const struct m
 static double rounded(double value)
 {
     char text[32];
+    assert(isfinite(value));
     snprintf(text, sizeof text, "%.4g", value);
     return strtod(text, NULL);
 }
@@ -107,6 +111,7 @@ static const char *number_text(struct measurement_set *set, double value)
 
 static void fill_figures(struct measurement *row, const struct measure_result *result)
 {
+    assert(row->model);
     row->throughput_rps = 0;
     row->memory_mib = row->power_w = NAN;
     for (int i = 0; i < LATENCY_COLUMN_COUNT; i++)
@@ -152,6 +157,7 @@ static void fill_verdict(struct measurement_set *set, const struct measure_resul
     size_t count = result->repetitions_rps.count;
     struct stats_interval interval =
         stats_mean_interval(result->repetitions_rps.data, count, 0.95);
+    assert(texts);
     verdict_words(result->verdict, ";", &reasons);
     texts[COLUMN_VERDICT] = !ok ? "" : verdict_is_valid(result->verdict) ? "VALID" : "INVALID";
     texts[COLUMN_REASONS] = ok ? arena_strdup(&set->arena, reasons.bytes) : "";

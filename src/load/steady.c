@@ -23,6 +23,7 @@ static void add_work(struct part *parts, const struct steady_work *piece, int64_
 {
     double from = (double)(piece->start_ns - start_ns) / part_ns;
     double to = (double)(piece->end_ns - start_ns) / part_ns;
+    assert(part_ns > 0);
     for (int i = 0; i < STEADY_PARTS; i++) {
         double low = fmax(from, i), high = fmin(to, i + 1);
         if (to > from && high > low)
@@ -39,6 +40,7 @@ static void add_work(struct part *parts, const struct steady_work *piece, int64_
 static double trend_of(const double *x, const double *y, size_t count)
 {
     double mean = stats_mean(y, count);
+    assert(count <= STEADY_PARTS);
     if (count < 2 || mean <= 0)
         return 0;
     return stats_fit_line(x, y, count).slope * STEADY_PARTS / mean;
@@ -47,6 +49,7 @@ static double trend_of(const double *x, const double *y, size_t count)
 static double spread_of(const double *y)
 {
     double mean = stats_mean(y, STEADY_PARTS), worst = 0;
+    assert(y);
     for (int i = 0; i < STEADY_PARTS && mean > 0; i++)
         worst = fmax(worst, fabs(y[i] - mean) / mean);
     return worst;

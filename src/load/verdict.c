@@ -27,6 +27,7 @@ void verdict_words(struct verdict verdict, const char *separator, struct str *te
 
 void verdict_explain(struct verdict verdict, struct str *text)
 {
+    assert(verdict.reasons >> VERDICT_REASON_COUNT == 0);
     for (int i = 0; i < VERDICT_REASON_COUNT; i++)
         if (verdict.reasons >> i & 1)
             str_addf(text, "%s%s: %s", text->length ? "\n" : "", reasons[i].word,

@@ -7,6 +7,7 @@
  */
 #include "load/worker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
@@ -167,6 +168,7 @@ static int load(struct worker *worker, struct error *err)
 {
     const struct worker_options *want = worker->options;
     struct session_options options = {.threads = (int)want->threads};
+    assert(want->provider);
     if (!session_provider_find(want->provider, &options.provider))
         return error_set(err, E_USAGE, "no provider %s", want->provider);
     int failure = onnx_runtime_open(want->ort_library, &worker->runtime, err);
@@ -233,6 +235,7 @@ static int timed_step(struct worker *worker, int64_t *next_flush_ns, struct erro
     int64_t start_ns = now_ns(CLOCK_MONOTONIC);
     int failure = run_step(worker, &steps->loss[steps->count], err);
     int64_t end_ns = now_ns(CLOCK_MONOTONIC);
+    assert(worker->steps.count < PROTOCOL_STEPS_MAX);
     if (failure)
         return failure;
     steps->start_ns[steps->count] = start_ns;
@@ -312,6 +315,7 @@ int worker_main(const struct worker_options *options)
     CLEANUP(worker_done) struct worker worker = {.options = options, .out = STR_EMPTY};
     struct error err = {0};
     double loss;
+    assert(options->model && options->batch >= 1);
     catch_signals();
     if (load(&worker, &err))
         return say_error(&worker, CLASS_INIT, &err);

@@ -22,6 +22,7 @@ void workload_command_add(struct workload_command *command, const char *word)
 
 static void add_pair(struct workload_command *command, const char *option, const char *value)
 {
+    assert(option);
     if (!value)
         return;
     workload_command_add(command, option);
@@ -43,6 +44,7 @@ void workload_command_fill(struct workload_command *command, const struct measur
                            const struct measure_settings *settings, double cpu_quota_cores)
 {
     int threads = settings->threads;
+    assert(cell->batch >= 1);
     if (threads <= 0)
         threads = cpu_quota_cores > 1 ? (int)ceil(cpu_quota_cores) : 1;
     snprintf(command->threads, sizeof command->threads, "%d", threads);

@@ -39,6 +39,7 @@ static int bad(struct error *err, const char *what)
 static void copy_text(const json_t *event, const char *key, char *ret, size_t size)
 {
     const char *text = json_string_value(json_object_get(event, key));
+    assert(size > 0);
     snprintf(ret, size, "%s", text ? text : "");
 }
 
@@ -174,6 +175,7 @@ int workload_event_parse(const char *line, size_t length, struct workload_event 
                          struct error *err)
 {
     CLEANUP(json_decref_ptr) json_t *event = NULL;
+    assert(line || length == 0);
     ret_event->kind = EVENT_LOG;
     if (length == 0 || line[0] != '{' ||
         json_parse(root_place.file, line, length, &event, NULL))
@@ -185,6 +187,7 @@ int workload_event_parse(const char *line, size_t length, struct workload_event 
 static void add_text(struct str *text, const char *key, const char *value)
 {
     CLEANUP(json_decref_ptr) json_t *string = json_string(value);
+    assert(key);
     str_addf(text, ",\"%s\":", key);
     if (string)
         json_write_line(string, text);
@@ -194,6 +197,7 @@ static void add_text(struct str *text, const char *key, const char *value)
 
 static void add_outputs(const struct ready_event *ready, struct str *text)
 {
+    assert(ready->output_count <= PROTOCOL_OUTPUTS_MAX);
     str_add(text, ",\"outputs\":[");
     for (int i = 0; i < ready->output_count; i++)
         str_addf(text, "%s{\"sum\":%.9g,\"absolute_sum\":%.9g,\"count\":%" PRId64 "}",
@@ -283,6 +287,7 @@ void protocol_add_error(enum error_class error_class, const char *message, struc
 ssize_t line_reader_fill(struct line_reader *reader, int fd)
 {
     char bytes[16 << 10];
+    assert(fd >= 0);
     if (reader->used > 0) {
         memmove(reader->buffer.bytes, reader->buffer.bytes + reader->used,
                 reader->buffer.length - reader->used);
@@ -301,6 +306,7 @@ bool line_reader_next(struct line_reader *reader, const char **ret_line, size_t 
     const char *start = reader->buffer.bytes + reader->used;
     size_t rest = reader->buffer.length - reader->used;
     const char *end = rest ? memchr(start, '\n', rest) : NULL;
+    assert(reader->used <= reader->buffer.length);
     *ret_too_long = false;
     if (!end) {
         if (rest <= PROTOCOL_LINE_MAX)

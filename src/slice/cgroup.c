@@ -34,6 +34,7 @@ static const char *const v1_controllers[CGROUP_FOLDERS_MAX] = {"cpu", "cpuacct",
 static int write_text(const char *folder, const char *file, const char *text, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s", folder, file);
+    assert(folder && file && text);
     /* O_CREAT is for the plain folders of tests; the kernel's own files all exist. */
     CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     size_t length = strlen(text);
@@ -167,6 +168,7 @@ int cgroup_create(const char *root, int version, struct cgroup *ret_group, struc
     int number = atomic_fetch_add(&counter, 1);
     CLEANUP(free_ptr)
     char *mark = xasprintf("%s/%s", root, version == 2 ? "cgroup.controllers" : "cpu");
+    assert(version == 1 || version == 2);
     if (access(mark, F_OK) != 0)
         return error_set(err, E_UNSUPPORTED, "%s: no control groups of version %d", root,
                          version);
@@ -204,6 +206,7 @@ int cgroup_create(const char *root, int version, struct cgroup *ret_group, struc
 
 const char *cgroup_folder(const struct cgroup *group, enum cgroup_folder which)
 {
+    assert(which <= CGROUP_MEMORY);
     return group->folders[group->version == 2 ? CGROUP_CPU : which];
 }
 
@@ -223,6 +226,7 @@ static void kill_members(const char *folder)
 static void remove_folder(const char *folder)
 {
     struct timespec wait = {.tv_nsec = REMOVE_WAIT_NS};
+    assert(folder && *folder);
     for (int i = 0; i < REMOVE_TRIES && rmdir(folder) && errno == EBUSY; i++) {
         kill_members(folder);
         nanosleep(&wait, NULL);
@@ -324,6 +328,7 @@ void cgroup_read_usage(const struct cgroup *group, struct slice_usage *ret_usage
     const char *cpu = cgroup_folder(group, CGROUP_CPU);
     const char *memory = cgroup_folder(group, CGROUP_MEMORY);
     bool v2 = group->version == 2;
+    assert(group->version);
     ret_usage->periods = read_key(cpu, "cpu.stat", "nr_periods");
     ret_usage->throttled_periods = read_key(cpu, "cpu.stat", "nr_throttled");
     ret_usage->throttled_ns =

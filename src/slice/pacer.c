@@ -53,6 +53,7 @@ static int64_t spent_ns(struct pacer *pacer)
 
 static void set_stopped(struct pacer *pacer, bool stopped, int64_t now_ns)
 {
+    assert(pacer->stopped != stopped);
     for (size_t i = 0; i < pacer->processes.count; i++)
         kill(-pacer->processes.data[i].pid, stopped ? SIGSTOP : SIGCONT);
     if (stopped)
@@ -67,6 +68,7 @@ static void look(struct pacer *pacer)
     int64_t now_ns = clock_now_ns(clock_real());
     double worth = pacer->cores * (double)pacer->period_ns; /* of a period */
     double earned = pacer->cores * (double)(now_ns - pacer->looked_ns);
+    assert(pacer->cores > 0);
     pacer->credit_ns += earned - (double)spent_ns(pacer);
     pacer->looked_ns = now_ns;
     if (pacer->credit_ns > CREDIT_PERIODS * worth)
@@ -133,6 +135,7 @@ void pacer_free(struct pacer *pacer)
 void pacer_add(struct pacer *pacer, pid_t pid)
 {
     struct paced process = {.pid = pid};
+    assert(pid > 0);
     if (clock_getcpuclockid(pid, &process.clock))
         return; /* it has ended already */
     pthread_mutex_lock(&pacer->lock);
@@ -142,6 +145,7 @@ void pacer_add(struct pacer *pacer, pid_t pid)
 
 void pacer_remove(struct pacer *pacer, pid_t pid)
 {
+    assert(pid > 0);
     pthread_mutex_lock(&pacer->lock);
     for (size_t i = 0; i < pacer->processes.count; i++)
         if (pacer->processes.data[i].pid == pid)

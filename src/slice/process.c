@@ -48,6 +48,7 @@ static void report_and_exit(const struct launch *launch, int step)
 static void run_child(const struct launch *launch)
 {
     sigset_t none;
+    assert(launch->words[0]);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launch->parent)
@@ -137,6 +138,7 @@ static int read_report(int fd, const char *program, struct error *err)
 {
     struct launch_report report;
     ssize_t got;
+    assert(fd >= 0);
     do
         got = read(fd, &report, sizeof report);
     while (got < 0 && errno == EINTR);
@@ -158,6 +160,7 @@ static int read_report(int fd, const char *program, struct error *err)
 static struct slice_process *add_process(struct slice *slice, pid_t pid, struct pipes *pipes)
 {
     struct slice_process *process = xcalloc(1, sizeof *process);
+    assert(pid > 0);
     process->pid = pid;
     process->slice = slice;
     process->stdin_fd = pipes->ours[0];
@@ -180,6 +183,7 @@ int slice_spawn(struct slice *slice, const struct slice_command *command,
     CLEANUP(free_ptr) char **environment = make_environment(command->environment, mig);
     bool by_address_space =
         slice->memory_bytes && !(slice->group.version && slice->group.has_memory);
+    assert(command->words && command->words[0]);
     if (slice->process_count == SLICE_PROCESSES_MAX)
         return error_set(err, E_UNSUPPORTED, "more than %d processes in one slice",
                          SLICE_PROCESSES_MAX);
@@ -223,6 +227,7 @@ static bool reap(struct slice_process *process, int flags)
 {
     siginfo_t ended = {0};
     struct rusage usage;
+    assert(process->pid > 0);
     if (process->reaped)
         return true;
     /* Look first without reaping: the pacer must forget the number before it is free. */
@@ -243,6 +248,7 @@ static bool reap(struct slice_process *process, int flags)
 bool slice_process_wait(struct slice_process *process, int64_t deadline_ns)
 {
     struct timespec wait = {.tv_nsec = WAIT_POLL_NS};
+    assert(process);
     while (!reap(process, WNOHANG)) {
         if (clock_now_ns(clock_real()) >= deadline_ns)
             return false;

@@ -43,6 +43,7 @@ static int open_cgroup(struct slice *slice, int version, struct error *err)
 
 static int open_paced(struct slice *slice, struct error *err)
 {
+    assert(slice->period_ns > 0);
     /* A whole core or more needs no pacing, and would only lose by it. */
     if (slice->cpu_cores <= 0 || slice->cpu_cores >= 1)
         return 0;
@@ -70,6 +71,7 @@ static int open_by_method(struct slice *slice, enum slice_method method, struct 
 int slice_open(const struct slice_options *options, struct slice **ret_slice, struct error *err)
 {
     CLEANUP(slice_free_ptr) struct slice *slice = xcalloc(1, sizeof *slice);
+    assert(options && ret_slice);
     slice->mig_uuid = xstrdup(options->mig_uuid);
     slice->cgroup_root =
         xstrdup(options->cgroup_root ? options->cgroup_root : "/sys/fs/cgroup");
@@ -125,6 +127,7 @@ void slice_describe(const struct slice *slice, struct str *text)
         [SLICE_CGROUP1] = "cgroup v1 quota",
         [SLICE_PACED] = "pacing signals",
     };
+    assert(slice->period_ns > 0);
     if (slice->mig_uuid) {
         str_addf(text, "cuda: %s", slice->mig_uuid);
         return;
@@ -142,6 +145,7 @@ void slice_describe(const struct slice *slice, struct str *text)
 void slice_read_usage(struct slice *slice, struct slice_usage *ret_usage)
 {
     struct slice_usage usage = {.throttled_ns = -1, .periods = -1, .throttled_periods = -1};
+    assert(ret_usage);
     if (slice->group.version)
         cgroup_read_usage(&slice->group, &usage);
     else
