@@ -24,6 +24,7 @@ static const double MET = 1e-10;
 
 int arm_slices(const struct arm *arm, int slot)
 {
+    assert(slot >= 0 && slot < arm->slot_count);
     const struct problem_slot *kind = &arm->problem->slots[slot];
     int slices = kind->board->profiles[kind->profile].compute_slices;
     return slices > 0 ? slices : 1;
@@ -160,6 +161,7 @@ void arm_state_done(struct arm_state *state)
 
 void arm_apply(const struct arm *arm, struct arm_state *state, const struct solution_gpu *gpu)
 {
+    assert(gpu->count >= 0 && gpu->count <= MIG_INSTANCES_MAX);
     state->used[gpu->kind]++;
     for (int k = 0; k < gpu->count; k++) {
         int service = gpu->items[k].service;
@@ -193,6 +195,7 @@ bool arm_is_complete(const struct arm *arm, const struct arm_state *state)
 
 bool arm_has_stock(const struct arm *arm, const struct arm_state *state, int kind)
 {
+    assert(kind >= 0 && (size_t)kind < arm->problem->kinds.count);
     int stock = arm->problem->kinds.data[kind].stock;
     return stock == PROBLEM_UNLIMITED || state->used[kind] < stock;
 }
@@ -204,6 +207,7 @@ bool arm_is_almost(const struct arm *arm, int service, double missing)
 
 double arm_worth(const struct arm *arm, int service, double missing, double utility)
 {
+    assert(missing >= 0 && utility >= 0);
     if (utility > missing && arm_is_almost(arm, service, missing))
         utility = missing;
     return missing * utility;
@@ -290,6 +294,7 @@ bool arm_plan_add(const struct arm *arm, struct arm_plan *plan, struct arm_state
         gpu->kind = kind;
         state->used[kind]++;
     }
+    assert(gpu->count < MIG_INSTANCES_MAX);
     gpu->items[gpu->count++] = item;
     state->completion[item.service] += arm_share(arm, item.service, item.slot);
     return true;

@@ -30,6 +30,7 @@ struct walk {
 static struct solution_gpu make_gpu(const struct walk *walk)
 {
     struct solution_gpu gpu = {.kind = walk->pattern->kind};
+    assert(walk->service_count > 0);
     for (int k = 0; k < walk->pattern->slot_count; k++)
         for (int m = 0; m < walk->service_count; m++) {
             int slot = walk->pattern->slots[k];
@@ -55,6 +56,7 @@ static void keep_leaf(struct walk *walk, double uncapped)
     for (int m = 0; m < walk->service_count && walk->is_capped; m++)
         score += arm_worth(walk->arm, walk->services[m], walk->missing[m], walk->utility[m]);
     score /= walk->pattern->price;
+    assert(walk->count <= walk->most);
     if (score <= 0 || (walk->count == walk->most && score <= walk->best[walk->most - 1].score))
         return;
     struct candidate found = {.score = score, .gpu = make_gpu(walk)};
@@ -79,6 +81,7 @@ static double threshold(const struct walk *walk)
 static void walk_slots(struct walk *walk, int k, int m, int left, double score)
 {
     const struct arm_pattern *pattern = walk->pattern;
+    assert(k <= pattern->slot_count && left >= 0);
     if (k == pattern->slot_count) {
         keep_leaf(walk, score);
         return;
@@ -182,6 +185,7 @@ double candidates_score(const struct arm *arm, const struct arm_state *state,
     for (int i = 0; i < tally.count; i++)
         score += arm_worth(arm, tally.services[i], arm_missing(state, tally.services[i]),
                            tally.utility[i]);
+    assert(price > 0);
     return score / price;
 }
 

@@ -133,6 +133,7 @@ static int compare_members(const void *a, const void *b)
 static void breed(struct breeding *breeding, long round)
 {
     int children = 0;
+    assert(breeding->count >= 1 && breeding->count <= breeding->population);
     for (int i = 0; i < breeding->population; i++) {
         const struct member *parent = &breeding->members[i % breeding->count];
         struct member *child = &breeding->members[breeding->count + children];

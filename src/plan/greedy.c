@@ -65,6 +65,7 @@ static void set_values(struct greedy *greedy, int service)
 static void score_row(struct greedy *greedy, int service)
 {
     struct row *row = &greedy->rows[service];
+    assert(service < greedy->arm->service_count);
     *row = (struct row){.partner = service, .scored_at = greedy->step};
     if (arm_missing(greedy->state, service) <= 0)
         return;
@@ -129,6 +130,7 @@ static struct candidate choose(struct greedy *greedy)
 
 static void take(struct greedy *greedy, const struct solution_gpu *gpu)
 {
+    assert(gpu->count > 0);
     greedy->step++;
     arm_apply(greedy->arm, greedy->state, gpu);
     for (int k = 0; k < gpu->count; k++) {

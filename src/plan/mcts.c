@@ -76,6 +76,7 @@ static void expand(struct tree *tree, int index)
     int services[CANDIDATE_SERVICES_MAX];
     int drawn = draw_services(tree, services);
     int most = (int)tree->arm->parameters->mcts_children;
+    assert(tree->nodes.data[index].first_child < 0);
     int count =
         drawn == 0 ? 0 : candidates_top(tree->arm, &tree->state, services, drawn, found, most);
     tree->nodes.data[index].first_child = (int)tree->nodes.count;
@@ -88,6 +89,7 @@ static void expand(struct tree *tree, int index)
 static int choose_child(const struct tree *tree, const struct node *node)
 {
     int best = node->first_child;
+    assert(node->child_count > 0);
     double best_bound = -INFINITY, logarithm = log((double)node->visits + 1);
     for (int i = 0; i < node->child_count; i++) {
         const struct node *child = &tree->nodes.data[node->first_child + i];
@@ -111,6 +113,7 @@ static double reward_of(struct tree *tree, double cost)
         return 0;
     if (cost > tree->worst_cost)
         tree->worst_cost = cost;
+    assert(cost >= tree->best_cost);
     double span = tree->worst_cost - tree->best_cost;
     return span > 0 ? (tree->worst_cost - cost) / span : 1;
 }
@@ -222,6 +225,15 @@ static void search(struct tree *tree, const struct arm_state *state, long iterat
     arm_state_done(&start);
 }
 
+/* A service that no GPU of the fleet has room for, whatever the others get. */
+static bool is_hopeless(const struct arm *arm, const struct arm_state *state)
+{
+    for (int i = 0; i < arm->service_count; i++)
+        if (arm_missing(state, i) > 0 && arm->gpu_share[i] <= 0)
+            return true;
+    return false;
+}
+
 bool mcts_fill(const struct arm *arm, struct rollout_pools *pools,
                const struct arm_state *state, struct rng *rng, long iterations,
                struct arm_plan *plan)
@@ -229,6 +241,8 @@ bool mcts_fill(const struct arm *arm, struct rollout_pools *pools,
     struct tree tree = {.arm = arm, .pools = pools, .rng = rng, .best_cost = INFINITY};
     if (arm_is_complete(arm, state))
         return true;
+    if (is_hopeless(arm, state))
+        return false;
     arm_state_init(&tree.state, arm);
     search(&tree, state, iterations > 0 ? iterations : default_iterations(arm, state));
     bool found = !isinf(tree.best_cost);

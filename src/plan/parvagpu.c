@@ -77,6 +77,7 @@ static void sort_segments(const struct arm *arm, struct segments *segments)
         for (size_t i = 0; i < segments->items.count; i++)
             if (arm_slices(arm, segments->items.data[i].slot) == size)
                 vec_add(&sorted.items, segments->items.data[i]);
+    assert(sorted.items.count == segments->items.count);
     vec_done(&segments->items);
     *segments = sorted;
 }
@@ -145,6 +146,7 @@ static bool take_apart(const struct arm *arm, struct arm_plan *plan, size_t inde
     struct arm_plan kept = {0};
     struct solution_gpu gpu = plan->gpus.data[index];
     bool fits = true;
+    assert(index < plan->gpus.count);
     copy_plan(&kept, plan);
     memmove(&plan->gpus.data[index], &plan->gpus.data[index + 1],
             (plan->gpus.count - index - 1) * sizeof gpu);

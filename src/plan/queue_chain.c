@@ -151,6 +151,7 @@ static void band_solve(const struct band *band, double *const *sides, int count)
 {
     for (int pivot = 0; pivot < band->size; pivot++) {
         const double *top = band_entry(band, pivot, pivot);
+        assert(top[0] > 0);
         int bottom =
             pivot + band->lower < band->size - 1 ? pivot + band->lower : band->size - 1;
         int width = pivot + band->upper < band->size - 1 ? band->upper : band->size - 1 - pivot;
@@ -199,6 +200,7 @@ static void solve_above(struct queue_chain *chain)
 /* From a law above `unit`, the flow into n' = k <= unit by starts that wait for nothing. */
 static double flow_down(const struct queue_chain *chain, const double *law, int k)
 {
+    assert(k >= 0 && k <= chain->unit);
     double sum = 0;
     int first = chain->unit + k - chain->full.high;
     int last = chain->unit + k - chain->full.low;

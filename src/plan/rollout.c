@@ -30,6 +30,7 @@ static int find_level(const struct arm *arm, double missing, int service)
 {
     int levels = (int)arm->parameters->mcts_levels;
     double gpus = missing / arm->gpu_share[service];
+    assert(arm->gpu_share[service] > 0);
     if (missing <= 0)
         return 0;
     return gpus < 1 ? 1 + (int)(gpus * levels) : 1 + levels + ilogb(gpus);
@@ -141,6 +142,7 @@ static bool pick(const struct arm *arm, struct rollout_pools *pools, struct rng 
         return true;
     }
     struct candidate mix = candidates_mix(arm, state, MIG_INSTANCES_MAX);
+    assert(pool->count <= POOL_MAX + 1);
     *ret_gpu = mix.gpu;
     return mix.score > 0;
 }
@@ -153,6 +155,7 @@ double rollout_play(const struct arm *arm, struct rollout_pools *pools, struct r
         struct solution_gpu gpu;
         if (cost > most || !pick(arm, pools, rng, state, &gpu))
             return INFINITY;
+        assert(gpu.count > 0);
         arm_apply(arm, state, &gpu);
         vec_add(&plan->gpus, gpu);
         cost += arm->problem->kinds.data[gpu.kind].price;

@@ -71,6 +71,7 @@ static void push_event(struct simulation *simulation, struct event event)
 
 static struct event pop_event(struct simulation *simulation)
 {
+    assert(simulation->events.count > 0);
     struct event *heap = simulation->events.data;
     struct event first = heap[0], last = heap[--simulation->events.count];
     size_t count = simulation->events.count, at = 0;
@@ -125,6 +126,7 @@ static void handle_event(struct simulation *simulation)
         free(event.arrivals);
         instance->busy--;
         instance->outstanding -= event.size;
+        assert(instance->busy >= 0 && instance->outstanding >= 0);
         simulation->last_ms = event.time_ms;
         start_batches(simulation, event.instance, event.time_ms);
     } else if (simulated_instance_is_ready(instance, event.time_ms)) {

@@ -39,6 +39,7 @@ void simulated_instance_push(struct simulated_instance *instance, double arrival
 
 bool simulated_instance_is_ready(const struct simulated_instance *instance, double now_ms)
 {
+    assert(instance->busy >= 0 && instance->busy <= instance->procs);
     if (instance->count == 0 || instance->busy == instance->procs)
         return false;
     return instance->count >= (size_t)instance->batch ||
@@ -66,6 +67,7 @@ double simulated_instance_start(struct simulated_instance *instance, double *ret
     instance->busy++;
     while (instance->sizes.data[row].batch < size)
         row++;
+    assert(row < instance->sizes.count);
     instance->busy_ms += instance->sizes.data[row].latency_ms;
     instance->batches++;
     *ret_size = size;

@@ -310,6 +310,24 @@ static void test_too_small_a_fleet(void **state)
         assert_true(isnan(run_cost(&fixture, solvers[i]->name, 1)));
 }
 
+/* The only GPU has a reserved instance in the way of the slice that the service needs. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    const struct solver *const *solvers = solver_list();
+    CLEANUP(str_done) struct str services = STR_EMPTY, rows = STR_EMPTY;
+    CLEANUP(fixture_done) struct fixture fixture;
+    str_add(&services, "latency_rule: batch\n"
+                       "services: [{name: s, model: m, rate_rps: 50, latency_ms: 20}]\n"
+                       "fleet: [{board: a100-40gb, count: 1, gpus: [{id: g, instances: "
+                       "[{slice: 1g, start: 0, reserved: true}]}]}]\n");
+    str_add(&rows, "model,board,slice,batch,procs,throughput_rps,latency_ms_p99\n"
+                   "m,a100-40gb,7g,1,1,100,10\n");
+    fixture_read(&fixture, &services, &rows);
+    for (size_t i = 0; solvers[i]; i++)
+        assert_true(isnan(run_cost(&fixture, solvers[i]->name, 1)));
+}
+
 static char *run_text(const struct fixture *fixture, const char *algorithm, int threads)
 {
     struct plan_request request = plan_request_default(&fixture->services, &fixture->rows);
@@ -399,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_random_extras),
         cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_too_small_a_fleet),
+        cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_paper_bound),
         cmocka_unit_test(test_classes),
