@@ -202,6 +202,8 @@ static int read_input(const struct session *session, const struct json_place *pl
     const char *datatype = NULL;
     const json_t *parameters = NULL;
     long long binary_size = -1;
+    if (!json_is_object(input))
+        return json_error_at(place, err, "not an object");
     int failed = json_get_text(place, input, "name", true, &name, err);
     if (!failed)
         failed = json_get_text(place, input, "datatype", true, &datatype, err);
@@ -267,6 +269,8 @@ static int read_output(const struct session *session, const struct json_place *p
 {
     const char *name = NULL;
     const json_t *parameters = NULL;
+    if (!json_is_object(output))
+        return json_error_at(place, err, "not an object");
     int failed = json_get_text(place, output, "name", true, &name, err);
     if (!failed)
         failed = json_get_object(place, output, "parameters", false, &parameters, err);

@@ -25,6 +25,7 @@
 #include "base/memory.h"
 #include "serve/kserve.h"
 #include "serve/server_metrics.h"
+#include "serve/triton.h"
 
 static const char JSON_TYPE[] = "application/json";
 static const char BINARY_TYPE[] = "application/octet-stream";
@@ -180,6 +181,8 @@ enum route {
     ROUTE_METRICS,
     ROUTE_MODEL,
     ROUTE_MODEL_READY,
+    ROUTE_MODEL_CONFIG,
+    ROUTE_MODEL_STATS,
     ROUTE_INFER
 };
 
@@ -187,11 +190,18 @@ static enum route model_route(const char *rest)
 {
     if (text_starts_with(rest, "/versions/1"))
         rest += strlen("/versions/1");
-    if (!*rest)
-        return ROUTE_MODEL;
-    if (strcmp(rest, "/ready") == 0)
-        return ROUTE_MODEL_READY;
-    return strcmp(rest, "/infer") == 0 ? ROUTE_INFER : ROUTE_NONE;
+    static const struct {
+        const char *rest;
+        enum route route;
+    } RESTS[] = {{"", ROUTE_MODEL},
+                 {"/ready", ROUTE_MODEL_READY},
+                 {"/config", ROUTE_MODEL_CONFIG},
+                 {"/stats", ROUTE_MODEL_STATS},
+                 {"/infer", ROUTE_INFER}};
+    for (size_t i = 0; i < sizeof RESTS / sizeof *RESTS; i++)
+        if (strcmp(rest, RESTS[i].rest) == 0)
+            return RESTS[i].route;
+    return ROUTE_NONE;
 }
 
 static enum route find_route(const struct server *server, const char *path)
@@ -223,9 +233,16 @@ static void answer_get(struct server *server, enum route route, struct answer *a
     answer->type = JSON_TYPE;
     if (route == ROUTE_SERVER) {
         str_add(&answer->body, "{\"name\":\"tranche\",\"version\":\"" TRANCHE_VERSION
-                               "\",\"extensions\":[\"binary_tensor_data\"]}");
+                               "\",\"extensions\":[\"binary_tensor_data\",\"model_"
+                               "configuration\",\"statistics\"]}");
     } else if (route == ROUTE_MODEL) {
         kserve_model_metadata(server->session, server->options.model, &answer->body);
+    } else if (route == ROUTE_MODEL_CONFIG) {
+        triton_config_write(server->session, server->options.model, &server->options.batcher,
+                            &answer->body);
+    } else if (route == ROUTE_MODEL_STATS) {
+        struct batcher_stats stats = batcher_stats(server->batcher);
+        triton_stats_write(&server->metrics, &stats, server->options.model, &answer->body);
     } else if (route == ROUTE_METRICS) {
         struct batcher_stats stats = batcher_stats(server->batcher);
         server_metrics_write(&server->metrics, &stats, server->options.model, &answer->body);

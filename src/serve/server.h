@@ -5,6 +5,7 @@
  *
  *     GET  /v2, /v2/health/live, /v2/health/ready
  *     GET  /v2/models/M[/versions/1][/ready]       metadata, readiness
+ *     GET  /v2/models/M[/versions/1]/config, /stats    as Triton has them
  *     POST /v2/models/M[/versions/1]/infer         JSON or binary tensors
  *     GET  /metrics                                Prometheus text, under Triton's names
  *

@@ -14,7 +14,8 @@
 #include "base/memory.h"
 #include "engine/onnx_writer.h"
 
-static struct onnx_name layer(struct onnx_graph *graph, struct onnx_name x, int index, int width)
+static struct onnx_name layer(struct onnx_graph *graph, struct onnx_name x, int index,
+                              int width)
 {
     struct onnx_name weights = onnx_name("w%d", index);
     struct tensor_shape shape = {.rank = 2, .size = {width, width}};

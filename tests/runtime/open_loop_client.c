@@ -265,8 +265,8 @@ static void run(double seconds)
 {
     int64_t end_ns = now_ns() + (int64_t)(seconds * 1e9);
     for (size_t s = 0; s < service_count; s++)
-        services[s].next_ns = now_ns() + (int64_t)(rng_exponential(&services[s].rng,
-                                                                   1e9 / services[s].rate_rps));
+        services[s].next_ns =
+            now_ns() + (int64_t)(rng_exponential(&services[s].rng, 1e9 / services[s].rate_rps));
     while (now_ns() < end_ns && !stopping) {
         int64_t next_ns = end_ns;
         for (size_t s = 0; s < service_count; s++) {
