@@ -142,7 +142,7 @@ bool cluster_find_slot(struct cluster *cluster, const struct mig_board *board, i
 static void begin_on(struct cluster *cluster, int gpu)
 {
     const struct cluster_gpu *here = &cluster->gpus.data[gpu];
-    for (size_t i = 0; i < here->last.count; i++)
+    for (size_t i = 0; cluster->gpu_order && i < here->last.count; i++)
         builder_also_after(&cluster->builder, here->last.data[i]);
 }
 
@@ -260,7 +260,8 @@ void cluster_migrate(struct cluster *cluster, int from_index, int to_index)
     begin_on(cluster, from->slot.gpu);
     begin_on(cluster, to->slot.gpu);
     start(cluster, to, from->serving);
-    builder_also_after(&cluster->builder, to->action);
+    if (cluster->gpu_order)
+        builder_also_after(&cluster->builder, to->action);
     drain_and_stop(cluster, from);
     end_on(cluster, from->slot.gpu, from->action);
     end_on(cluster, to->slot.gpu, from->action);

@@ -33,6 +33,7 @@ struct cluster {
     VEC(struct pod) pods;
     VEC(struct cluster_gpu) gpus;
     int spares, spares_max;
+    bool gpu_order; /* actions on one GPU follow one another, as the paper has it */
 };
 
 void cluster_init(struct cluster *cluster, const struct work *work,

@@ -347,13 +347,15 @@ static void controller_done(struct controller *controller)
     cluster_done(&controller->cluster);
 }
 
-/* Runs the controller with at most this many borrowed GPUs; leaves actions and GPUs in the
- * transition. */
-static bool run(struct transition *transition, const struct work *work,
-                const struct transition_options *options, int spares, int *ret_spares)
+/* Runs the controller with at most *spares borrowed GPUs, and says how many it took; leaves
+ * actions and GPUs in the transition. */
+static bool run(const struct work *work, const struct action_times *times, bool gpu_order,
+                int *spares)
 {
+    struct transition *transition = work->transition;
     struct controller controller = {.transition = transition};
-    cluster_init(&controller.cluster, work, options->times, spares);
+    cluster_init(&controller.cluster, work, times, *spares);
+    controller.cluster.gpu_order = gpu_order;
     controller.services = xcalloc(transition->to.services.count, sizeof(int));
     for (size_t s = 0; s < transition->to.services.count; s++)
         controller.services[s] =
@@ -362,7 +364,7 @@ static bool run(struct transition *transition, const struct work *work,
     find_difference(&controller);
     pair(&controller);
     bool ran = run_exchanges(&controller) && compact(&controller);
-    *ret_spares = controller.cluster.spares;
+    *spares = controller.cluster.spares;
     controller_done(&controller);
     return ran;
 }
@@ -375,31 +377,38 @@ static void take_back(struct transition *transition, size_t gpus)
     transition->gpus.count = gpus;
 }
 
+static int refuse(const struct work *work, const struct transition_options *options,
+                  struct error *err)
+{
+    int spares = SPARES_UNLIMITED;
+    bool enough = run(work, options->times, true, &spares);
+    assert(enough);
+    return error_set(err, E_NO,
+                     "exchange-compact finds no room for %zu leaving and %zu coming instances "
+                     "within %d borrowed GPU%s; %d spare GPU%s would do (--spare %d)",
+                     work->leaving.count, work->coming.count, options->spare,
+                     options->spare == 1 ? "" : "s", spares, spares == 1 ? "" : "s", spares);
+}
+
 int exchange_compact_plan(struct transition *transition,
-                          const struct transition_options *options, struct error *err)
+                          const struct transition_options *options, bool gpu_order,
+                          struct error *err)
 {
     struct work work;
     struct match_options match = {0};
-    int spares = 0;
+    int spares = options->spare;
     /* Only the number of GPUs is taken from this: who becomes whom is settled on the way. */
     transition_match(transition, &match);
     int rc = work_build(transition, &work, err);
     if (rc < 0)
         return rc;
     size_t gpus = transition->gpus.count;
-    transition->algorithm = "exchange-compact";
-    if (run(transition, &work, options, options->spare, &spares)) {
-        transition_finish(transition, false);
+    transition->algorithm = gpu_order ? "exchange-compact" : "dag";
+    if (run(&work, options->times, gpu_order, &spares)) {
+        transition_finish(transition, !gpu_order);
     } else {
         take_back(transition, gpus);
-        bool enough = run(transition, &work, options, SPARES_UNLIMITED, &spares);
-        assert(enough);
-        rc =
-            error_set(err, E_NO,
-                      "exchange-compact finds no room within %d borrowed GPU%s; %d spare GPU%s "
-                      "would do (--spare %d)",
-                      options->spare, options->spare == 1 ? "" : "s", spares,
-                      spares == 1 ? "" : "s", spares);
+        rc = refuse(&work, options, err);
     }
     work_done(&work);
     return rc;

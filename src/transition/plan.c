@@ -172,6 +172,36 @@ void transition_finish(struct transition *transition, bool set_groups_too)
     transition->makespan_seconds = transition_makespan(transition);
 }
 
+static void begin_between(const struct plan *from, const struct plan *to,
+                          struct transition *transition)
+{
+    transition_init(transition);
+    transition_copy_plan(from, &transition->from);
+    transition_copy_plan(to, &transition->to);
+}
+
+/* Another sequence, exchange and compact, with only the order that safety needs: taken where it
+ * borrows fewer GPUs, since it moves what the match would leave in place. */
+static int plan_otherwise(struct transition *transition,
+                          const struct transition_options *options, int rc)
+{
+    struct transition other;
+    struct transition_options fewer = *options;
+    bool free_to_match =
+        !options->keep_ids && !options->keep_nodes && !options->allow_larger_slice;
+    if (!free_to_match || (rc == 0 && transition->extra_gpus == 0) || (rc < 0 && rc != -E_NO))
+        return rc;
+    fewer.spare = rc == 0 ? transition->extra_gpus - 1 : options->spare;
+    begin_between(&transition->from, &transition->to, &other);
+    if (exchange_compact_plan(&other, &fewer, false, NULL) < 0) {
+        transition_done(&other);
+        return rc;
+    }
+    transition_done(transition);
+    *transition = other;
+    return 0;
+}
+
 static int plan_order(struct transition *transition, const struct transition_options *options,
                       struct error *err)
 {
@@ -181,12 +211,13 @@ static int plan_order(struct transition *transition, const struct transition_opt
     struct match_options match = {.allow_larger_slice = options->allow_larger_slice,
                                   .keep_nodes = options->keep_nodes};
     if (options->algorithm == TRANSITION_EXCHANGE_COMPACT)
-        return exchange_compact_plan(transition, &filled, err);
+        return exchange_compact_plan(transition, &filled, true, err);
     if (options->keep_ids)
         transition_match_by_id(transition);
     else
         transition_match(transition, &match);
-    return dag_plan(transition, &filled, err);
+    int rc = dag_plan(transition, &filled, err);
+    return plan_otherwise(transition, &filled, rc);
 }
 
 /* No transition leaves the module unchecked. */
@@ -205,9 +236,7 @@ int transition_plan(const struct plan *from, const struct plan *to,
 {
     struct transition transition;
     assert(options->spare >= 0);
-    transition_init(&transition);
-    transition_copy_plan(from, &transition.from);
-    transition_copy_plan(to, &transition.to);
+    begin_between(from, to, &transition);
     int rc = plan_order(&transition, options, err);
     if (rc == 0)
         rc = check(&transition, err);
