@@ -555,7 +555,6 @@ static void test_r3_a_cut_change_is_carried_on(void **state)
     struct wrap wrap = {0};
     struct gpu_driver driver;
     struct gpu_apply_options options = {.no_rollback = true};
-    CLEANUP(str_done) struct str said = STR_EMPTY;
     struct error err;
 
     (void)state;
