@@ -34,9 +34,7 @@ else # a kernel without modules: a /proc with little beside the file
     mount --rbind /proc "$folder/real"
     mount -t tmpfs tmpfs "$folder/new"
     cp "$folder/proc/modules" "$folder/new"
-    for entry in "$folder"/real/*; do
-        ln -s "$entry" "$folder/new/${entry##*/}" 2>/dev/null || true
-    done
+    ln -s "$folder"/real/* "$folder/new" 2>/dev/null || true # processes come and go
     mount --bind "$folder/new" /proc
 fi
 mount --bind "$folder/sys/bus/pci/devices" /sys/bus/pci/devices
