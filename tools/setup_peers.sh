@@ -5,6 +5,7 @@
 #     tools/setup_peers.sh BUILD
 #
 #     BUILD/peers/python               environment with nvidia-ml-py, nvitop and gpustat (PyPI)
+#     BUILD/peers/tritonclient         environment with tritonclient (PyPI)
 #     BUILD/peers/nvidia-mig-parted    NVIDIA/mig-parted, built from its Go module
 #
 # Both are links into ${XDG_CACHE_HOME:-~/.cache}/tranche/peers, where what was fetched and
@@ -71,6 +72,22 @@ setup_python() {
     ln -sfn "$folder" "$build/peers/python"
 }
 
+setup_tritonclient() {
+    local folder
+    folder=$cache/tritonclient-$(key requirements-tritonclient.txt)
+    if [ ! -f "$folder/complete" ]; then
+        echo "setup_peers: tritonclient" >&2
+        new_environment "$folder"
+        # Other machines than the one the wheels were pinned for go without this client.
+        if ! pip_install "$folder/bin/python" --only-binary=:all: -r requirements-tritonclient.txt; then
+            echo "setup_peers: no tritonclient on this machine: see pip's message above" >&2
+            return
+        fi
+        touch "$folder/complete"
+    fi
+    ln -sfn "$folder" "$build/peers/tritonclient"
+}
+
 # good_go GO: whether it can build a module that says "go 1.22".
 good_go() {
     local version
@@ -118,4 +135,5 @@ setup_mig_parted() {
 }
 
 setup_python
+setup_tritonclient
 setup_mig_parted
