@@ -23,7 +23,7 @@ static const double SATURATION_MARGIN = 1e-4;
 
 struct queue_model {
     struct queue_figure *figure;
-    struct map promises; /* key text, at the index of its answer */
+    struct map known; /* key text, at the index of its answer */
     VEC(double) answers;
 };
 
@@ -39,7 +39,7 @@ void queue_model_free(struct queue_model *model)
     if (!model)
         return;
     queue_figure_free(model->figure);
-    map_done(&model->promises);
+    map_done(&model->known);
     vec_done(&model->answers);
     free(model);
 }
@@ -201,14 +201,30 @@ static double find_promise(struct search *search, double saturation_rps, double 
     return round_down(range.low);
 }
 
-/* All that a promise depends on, as text. */
-static void add_key(struct str *key, const struct search *search, double limit_rps)
+/* All that an answer depends on, as text: which question, the system, a rate. */
+static void write_key(struct str *key, char what, const struct search *search, double rate_rps)
 {
     const struct queue_case *system = &search->system;
-    str_addf(key, "%d %d %a %a %a %a", search->question.measure, system->procs,
-             search->question.allowed, search->question.limit_ms, system->wait_ms, limit_rps);
+    str_addf(key, "%c %d %d %a %a %a %a", what, search->question.measure, system->procs,
+             search->question.allowed, search->question.limit_ms, system->wait_ms, rate_rps);
     for (int g = 0; g < system->group_count; g++)
         str_addf(key, " %d %a", system->groups[g].to, system->groups[g].service_ms);
+}
+
+/* The answer remembered under the key; false when there is none. */
+static bool recall(const struct queue_model *model, const struct str *key, double *ret_answer)
+{
+    ptrdiff_t known = map_find(&model->known, key->bytes);
+    if (known >= 0)
+        *ret_answer = model->answers.data[known];
+    return known >= 0;
+}
+
+static double remember(struct queue_model *model, const struct str *key, double answer)
+{
+    map_put(&model->known, key->bytes, model);
+    vec_add(&model->answers, answer);
+    return answer;
 }
 
 double queue_promise_rps(struct queue_model *model, const struct queue_server *server,
@@ -220,15 +236,13 @@ double queue_promise_rps(struct queue_model *model, const struct queue_server *s
                             .system = make_case(server, objective->max_wait_ms, groups),
                             .question = make_question(objective)};
     CLEANUP(str_done) struct str key = STR_EMPTY;
-    add_key(&key, &search, limit_rps);
-    ptrdiff_t known = map_find(&model->promises, key.bytes);
-    if (known >= 0)
-        return model->answers.data[known];
-    double saturation = queue_saturation_rps(server);
-    double promise = limit_rps > 0 ? find_promise(&search, saturation, limit_rps) : 0;
-    map_put(&model->promises, key.bytes, model);
-    vec_add(&model->answers, promise);
-    return promise;
+    double promise = 0;
+    write_key(&key, 'p', &search, limit_rps);
+    if (recall(model, &key, &promise))
+        return promise;
+    if (limit_rps > 0)
+        promise = find_promise(&search, queue_saturation_rps(server), limit_rps);
+    return remember(model, &key, promise);
 }
 
 /* --- figures at a rate ------------------------------------------------------ */
@@ -294,12 +308,18 @@ double queue_latency_ms(struct queue_model *model, const struct queue_server *se
     if (rate_rps >= queue_saturation_rps(server))
         return INFINITY;
     struct queue_group groups[QUEUE_GROUPS_MAX];
-    struct queue_case system = make_case(server, objective->max_wait_ms, groups);
-    struct queue_question question = make_question(objective);
-    system.rate = rate_rps / 1000;
+    struct search search = {.figure = model->figure,
+                            .system = make_case(server, objective->max_wait_ms, groups),
+                            .question = make_question(objective)};
+    CLEANUP(str_done) struct str key = STR_EMPTY;
+    double figure = 0;
+    write_key(&key, 'l', &search, rate_rps);
+    if (recall(model, &key, &figure))
+        return figure;
+    search.system.rate = rate_rps / 1000;
     queue_figure_begin(model->figure);
-    double figure = question.measure == QUEUE_MEAN
-                        ? queue_figure_at(model->figure, &system, &question)
-                        : find_percentile(model->figure, &system, &question);
-    return round_up(figure, objective->latency_ms);
+    figure = search.question.measure == QUEUE_MEAN
+                 ? queue_figure_at(model->figure, &search.system, &search.question)
+                 : find_percentile(model->figure, &search.system, &search.question);
+    return remember(model, &key, round_up(figure, objective->latency_ms));
 }
