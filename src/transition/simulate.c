@@ -132,7 +132,7 @@ static void advance(struct player *player, double to_seconds)
         struct simulated_service *service = &player->simulation->services.data[s];
         double capacity = player->flows.data[s].capacity_rps;
         service->minimum_rps = fmin(service->minimum_rps, fmax(capacity, 0));
-        if (capacity < service->floor_rps * (1 - 1e-9))
+        if (capacity < service->floor_rps - 1e-9 * fmax(service->floor_rps, 1))
             service->below_seconds += seconds;
         if (player->flows.data[s].demand_rps > 0)
             let_flow(player, s, seconds);

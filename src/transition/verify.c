@@ -125,54 +125,76 @@ static void check_untouched(struct verifier *verifier, const struct plan_gpu *be
                            after ? after->id : "");
 }
 
+/* What check_match() looks names up in. */
+struct match_check {
+    struct map from_ids, to_ids, here, used;
+    int *to_of_from; /* of each GPU of from: GPU of to, -1: none */
+    bool *matched;   /* of each GPU of to */
+};
+
+static void match_check_done(struct match_check *check)
+{
+    map_done(&check->from_ids);
+    map_done(&check->to_ids);
+    map_done(&check->here);
+    map_done(&check->used);
+    free(check->to_of_from);
+    free(check->matched);
+}
+
+/* One entry: both ends exist, are of one board, and are matched once. */
+static void check_entry(struct verifier *verifier, struct match_check *check,
+                        const struct transition_match *match)
+{
+    const struct transition *transition = verifier->transition;
+    ptrdiff_t to = map_find(&check->to_ids, match->to_id);
+    ptrdiff_t at = map_find(&check->here, match->id),
+              from = map_find(&check->from_ids, match->id);
+    const struct mig_board *board =
+        board_of(transition, &check->here, &check->from_ids, match->id);
+    if (to < 0 || !board) {
+        verifier_violation(verifier, "match", match->to_id, "to \"%s\": no such GPU in %s",
+                           match->id, to < 0 ? "to" : "from or gpus");
+        return;
+    }
+    check->matched[to] = true;
+    if (transition->to.gpus.data[to].board != board) {
+        verifier_violation(verifier, "match", match->to_id, "is a %s and %s is a %s",
+                           transition->to.gpus.data[to].board->slug, match->id, board->slug);
+        return;
+    }
+    if (map_find(&check->used, match->id) >= 0)
+        verifier_violation(verifier, "match", match->to_id, "%s is matched twice", match->id);
+    map_put(&check->used, match->id, NULL);
+    if (at >= 0)
+        verifier->to_gpu[at] = (int)to;
+    if (from >= 0)
+        check->to_of_from[from] = (int)to;
+}
+
 /* Every GPU of to has one GPU here, no two the same, of the same board. */
 static void check_match(struct verifier *verifier)
 {
     const struct transition *transition = verifier->transition;
-    CLEANUP(map_done) struct map from_ids = ids_of(&transition->from);
-    CLEANUP(map_done) struct map to_ids = ids_of(&transition->to);
-    CLEANUP(map_done) struct map here = {0}, used = {0};
-    CLEANUP(free_ptr) int *to_of_from = xcalloc(transition->from.gpus.count, sizeof(int));
-    CLEANUP(free_ptr) bool *matched = xcalloc(transition->to.gpus.count, sizeof(bool));
-    memset(to_of_from, 0xff, transition->from.gpus.count * sizeof(int));
+    CLEANUP(match_check_done)
+    struct match_check check = {.from_ids = ids_of(&transition->from),
+                                .to_ids = ids_of(&transition->to),
+                                .to_of_from = xcalloc(transition->from.gpus.count, sizeof(int)),
+                                .matched = xcalloc(transition->to.gpus.count, sizeof(bool))};
+    memset(check.to_of_from, 0xff, transition->from.gpus.count * sizeof(int));
     for (size_t i = 0; i < transition->gpus.count; i++)
-        map_put(&here, transition->gpus.data[i].id, NULL);
-    for (size_t i = 0; i < transition->match.count; i++) {
-        const struct transition_match *match = &transition->match.data[i];
-        ptrdiff_t to = map_find(&to_ids, match->to_id), at = map_find(&here, match->id);
-        const struct mig_board *board = board_of(transition, &here, &from_ids, match->id);
-        ptrdiff_t from = map_find(&from_ids, match->id);
-        if (to < 0 || !board) {
-            verifier_violation(verifier, "match", match->to_id, "to \"%s\": no such GPU in %s",
-                               match->id, to < 0 ? "to" : "from or gpus");
-            continue;
-        }
-        matched[to] = true;
-        if (transition->to.gpus.data[to].board != board) {
-            verifier_violation(verifier, "match", match->to_id, "is a %s and %s is a %s",
-                               transition->to.gpus.data[to].board->slug, match->id,
-                               board->slug);
-            continue;
-        }
-        if (map_find(&used, match->id) >= 0)
-            verifier_violation(verifier, "match", match->to_id, "%s is matched twice",
-                               match->id);
-        map_put(&used, match->id, NULL);
-        if (at >= 0)
-            verifier->to_gpu[at] = (int)to;
-        if (from >= 0)
-            to_of_from[from] = (int)to;
-    }
+        map_put(&check.here, transition->gpus.data[i].id, NULL);
+    for (size_t i = 0; i < transition->match.count; i++)
+        check_entry(verifier, &check, &transition->match.data[i]);
     for (size_t i = 0; i < transition->to.gpus.count; i++)
-        if (!matched[i])
+        if (!check.matched[i])
             verifier_violation(verifier, "match", transition->to.gpus.data[i].id,
                                "is not matched");
     for (size_t i = 0; i < transition->from.gpus.count; i++) {
         const struct plan_gpu *gpu = &transition->from.gpus.data[i];
-        if (map_find(&here, gpu->id) < 0)
-            check_untouched(verifier, gpu,
-                            to_of_from[i] < 0 ? NULL
-                                              : &transition->to.gpus.data[to_of_from[i]]);
+        int to = check.to_of_from[i];
+        if (map_find(&check.here, gpu->id) < 0)
+            check_untouched(verifier, gpu, to < 0 ? NULL : &transition->to.gpus.data[to]);
     }
 }
 
