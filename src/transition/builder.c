@@ -147,6 +147,7 @@ int builder_create(struct builder *builder, struct slot slot)
     struct builder_gpu *gpu = gpu_of(builder, slot.gpu);
     const struct mig_board *board = builder->transition->gpus.data[slot.gpu].board;
     struct occupant newer = {slot.profile, slot.start, -1, {0}};
+    assert(slot.profile >= 0 && slot.profile < board->profile_count);
     uint32_t open = slot_span(builder->transition, slot);
     for (size_t i = gpu->occupants.count; i-- > 0 && open;) {
         uint32_t span = span_of(board, &gpu->occupants.data[i]);
@@ -184,6 +185,7 @@ void builder_ready(struct builder *builder, int start)
 static void spend(struct builder *builder, struct builder_service *service, double rate_rps,
                   double floor_rps)
 {
+    assert(rate_rps >= 0 && service->slack_rps >= 0);
     double need = rate_rps - service->slack_rps;
     service->slack_rps = fmax(service->slack_rps - rate_rps, 0);
     while (!work_fits(need, 0, fmax(floor_rps, rate_rps))) {

@@ -49,6 +49,7 @@ void closure_done(struct closure *closure)
 static void add_arc(struct network *network, int from, int to, int64_t room)
 {
     struct closure *closure = network->closure;
+    assert(room >= 0);
     int index = (int)closure->arcs.count;
     struct closure_arc forth = {to, index + 1, network->head[from], room};
     struct closure_arc back = {from, index, network->head[to], 0};
@@ -136,6 +137,7 @@ static int64_t push_path(struct network *network)
         node = arcs[arcs[a].twin].to;
         network->turn[node] = arcs[a].next;
     }
+    assert(depth > 0);
     int64_t carried = UNLIMITED;
     for (int i = 0; i < depth; i++)
         carried = arcs[path[i]].room < carried ? arcs[path[i]].room : carried;

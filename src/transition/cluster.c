@@ -148,6 +148,7 @@ static void begin_on(struct cluster *cluster, int gpu)
 
 static void end_on(struct cluster *cluster, int gpu, int action)
 {
+    assert(action >= 0);
     struct cluster_gpu *here = &cluster->gpus.data[gpu];
     vec_clear(&here->last);
     vec_add(&here->last, action);
@@ -155,6 +156,7 @@ static void end_on(struct cluster *cluster, int gpu, int action)
 
 static void forget(struct cluster *cluster, struct pod *pod)
 {
+    assert(pod->there);
     struct cluster_gpu *gpu = &cluster->gpus.data[pod->slot.gpu];
     int at = 0;
     pod->there = false;
@@ -233,6 +235,7 @@ static void drain_and_stop(struct cluster *cluster, struct pod *pod)
 
 void cluster_create(struct cluster *cluster, int index, struct serving serving)
 {
+    assert(!cluster->gpus.data[cluster->pods.data[index].slot.gpu].settled);
     struct pod *pod = &cluster->pods.data[index];
     cluster->builder.group = GROUP_CREATE;
     begin_on(cluster, pod->slot.gpu);

@@ -71,6 +71,7 @@ static int try_way(const struct work *work, const struct schedule_options *way,
                    struct attempt *ret_attempt, struct error *err)
 {
     struct transition *transition = work->transition;
+    assert(transition->actions.count == 0);
     size_t gpus = transition->gpus.count;
     struct attempt attempt = {0};
     int rc = schedule_run(work, way, &attempt.spares, err);

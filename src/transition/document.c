@@ -81,6 +81,7 @@ const char *transition_match_of(const struct transition *transition, const char 
 
 double transition_floor_rps(const struct plan *from, const struct plan *to, const char *service)
 {
+    assert(from && to && service);
     int before = plan_find_service(from, service);
     int after = plan_find_service(to, service);
     if (before < 0 || after < 0)
@@ -109,6 +110,7 @@ double transition_makespan(const struct transition *transition)
 
 static bool all_done(const struct transition_action *action, const bool *done)
 {
+    assert(action && done);
     for (size_t i = 0; i < action->after.count; i++)
         if (!done[action->after.data[i]])
             return false;

@@ -138,6 +138,7 @@ static void pair(struct controller *controller)
 
 static void delete_unneeded(struct controller *controller, int pod)
 {
+    assert(controller->cluster.pods.data[pod].unneeded);
     controller->cluster.pods.data[pod].unneeded = false;
     cluster_delete(&controller->cluster, pod);
 }
@@ -145,6 +146,7 @@ static void delete_unneeded(struct controller *controller, int pod)
 /* Creates the new instance, then deletes those that it replaces. */
 static bool run_exchange(struct controller *controller, struct exchange *exchange)
 {
+    assert(!exchange->done);
     struct cluster *cluster = &controller->cluster;
     struct slot slot;
     const char *node = "";

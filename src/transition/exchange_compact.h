@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MIG-serving paper's controller (arXiv 2109.11067, section 6), exchange and compact, as the
- * reference that ours is held against. What the paper leaves open is decided in
+ * The MIG-serving paper's controller (arXiv 2109.11067, section 6), exchange and compact, as
+ * the reference that ours is held against. What the paper leaves open is decided in
  * docs/spec/transition.md.
  */
 #ifndef TRANCHE_TRANSITION_EXCHANGE_COMPACT_H

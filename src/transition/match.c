@@ -127,6 +127,7 @@ static int find_substitute(const struct matcher *matcher, const struct plan_gpu 
 static int keep_together(const struct matcher *matcher, const struct plan_gpu *from,
                          struct plan_gpu *to)
 {
+    assert(to->instances.count <= MIG_INSTANCES_MAX && from->board == to->board);
     struct plan_instance kept[MIG_INSTANCES_MAX];
     struct mig_layout layout = {0};
     unsigned taken = 0;
@@ -237,6 +238,7 @@ static void contents_key(const struct plan *plan, const struct plan_gpu *gpu, bo
 
 static void carry_out(struct matcher *matcher, int to_index, int from_index)
 {
+    assert(matcher->here[to_index] < 0 && !matcher->taken[from_index]);
     matcher->here[to_index] = from_index;
     matcher->taken[from_index] = true;
 }

@@ -85,6 +85,7 @@ static bool is_local(const struct transition *transition, int a, int b)
 /* The stop that follows a drain in the list. */
 static void set_group(struct transition *transition, int drain, enum action_group group)
 {
+    assert(transition->actions.data[drain].kind == ACTION_DRAIN);
     struct transition_action *action = &transition->actions.data[drain];
     action->group = group;
     for (size_t i = (size_t)drain + 1; i < transition->actions.count; i++) {

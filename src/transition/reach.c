@@ -20,6 +20,7 @@ static bool is_direct(const struct transition *transition, int before, int after
 static void fill_block(const struct transition *transition, const int *column_of, int first,
                        uint64_t *rows)
 {
+    assert(first >= 0 && rows);
     memset(rows, 0, transition->actions.count * BLOCK_WORDS * sizeof *rows);
     for (size_t i = 0; i < transition->actions.count; i++) {
         const struct transition_action *action = &transition->actions.data[i];
@@ -43,6 +44,8 @@ void reach_answer(const struct transition *transition, struct reach_query *queri
     for (size_t i = 0; i < actions; i++)
         column_of[i] = -1;
     for (size_t i = 0; i < count; i++) {
+        assert(queries[i].before >= 0 && (size_t)queries[i].before < actions);
+        assert(queries[i].after >= 0 && (size_t)queries[i].after < actions);
         struct reach_query *query = &queries[i];
         query->ordered = is_direct(transition, query->before, query->after);
         if (!query->ordered && column_of[query->before] < 0)

@@ -18,6 +18,7 @@ void recovery_done(struct recovery *recovery)
 /* Takes the GPU out of the state; what each service had on it goes to lost_rps. */
 static void lose(struct plan *state, int gpu, double *lost_rps)
 {
+    assert(gpu >= 0 && gpu < (int)state->gpus.count);
     struct plan_gpu *gone = &state->gpus.data[gpu];
     for (size_t i = 0; i < gone->instances.count; i++) {
         const struct plan_instance *instance = &gone->instances.data[i];

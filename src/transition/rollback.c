@@ -118,6 +118,7 @@ static int undo_drain(struct undo *undo, int index, struct slot slot, int last)
 
 static void undo_action(struct undo *undo, int index)
 {
+    assert(undo->done[index]);
     const struct transition_action *action = &undo->forth->actions.data[index];
     struct slot slot = {undo->gpu_here[action->gpu], action->profile, action->start};
     int *last = &undo->last[undo->slot_of[index]];

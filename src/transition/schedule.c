@@ -28,6 +28,7 @@ void schedule_push(struct schedule *schedule, double after_seconds, enum event_k
 
 static struct event pop(struct schedule *schedule)
 {
+    assert(schedule->events.count > 0);
     struct event *heap = schedule->events.data, top = heap[0];
     size_t count = --schedule->events.count, at = 0;
     struct event last = heap[count];
@@ -287,12 +288,14 @@ static void release_rest(struct schedule *schedule)
 
 static void finish_tenant(struct schedule *schedule, struct tenant *tenant)
 {
+    assert(tenant->state != TENANT_GONE && schedule->open > 0);
     tenant->state = TENANT_GONE;
     schedule->open--;
 }
 
 static void started(struct schedule *schedule, struct serving serving, int action)
 {
+    assert(action >= 0 && serving.service >= 0);
     builder_ready(&schedule->builder, action);
     schedule->slack_rps[serving.service] += serving.rate_rps;
 }
@@ -314,6 +317,7 @@ static void arrival_created(struct schedule *schedule, int index)
 
 static void tenant_stopped(struct schedule *schedule, int index)
 {
+    assert(schedule->tenants.data[index].state == TENANT_RELEASED);
     struct tenant *tenant = &schedule->tenants.data[index];
     if (tenant->kind != TENANT_CHANGING) {
         tenant->action = builder_delete(&schedule->builder, tenant->slot, tenant->action);

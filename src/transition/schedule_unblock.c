@@ -120,6 +120,7 @@ static int hole_badness(const struct schedule *schedule, struct slot slot)
 static bool find_place(const struct schedule *schedule, const struct work_option *option,
                        const struct arrival *barred, struct slot *ret_slot)
 {
+    assert(option->serving.rate_rps > 0);
     int best = INT32_MAX;
     const struct mig_profile *profile = &option->board->profiles[option->profile];
     for (size_t g = 0; g < schedule->gpus.count; g++) {
@@ -195,6 +196,7 @@ static void clear_hole(struct schedule *schedule, const struct hole *hole)
 
 static void create_temporary(struct schedule *schedule, const struct hole *hole)
 {
+    assert(hole->option->serving.service >= 0 && hole->option->serving.rate_rps > 0);
     struct tenant tenant = {.kind = TENANT_TEMPORARY,
                             .state = TENANT_COMING,
                             .slot = hole->slot,

@@ -110,6 +110,7 @@ static void add_services(struct player *player)
 /* One service from now on for `seconds` at a constant capacity. */
 static void let_flow(struct player *player, size_t index, double seconds)
 {
+    assert(index < player->flows.count && player->step_seconds > 0);
     struct flow *flow = &player->flows.data[index];
     struct simulated_service *service = &player->simulation->services.data[index];
     while (seconds > 0) {
@@ -184,6 +185,7 @@ static void note_borrowed(struct player *player, int gpu)
 
 static void begin(struct player *player, int index, int attempts)
 {
+    assert(!player->done[index]);
     const struct transition_action *action = &player->transition->actions.data[index];
     struct running running = {index, attempts,
                               player->now_seconds +
@@ -206,6 +208,7 @@ static void begin_ready(struct player *player, int *ready)
 
 static size_t next_to_end(const struct player *player)
 {
+    assert(player->running.count > 0);
     size_t next = 0;
     for (size_t i = 1; i < player->running.count; i++)
         if (player->running.data[i].ends_seconds < player->running.data[next].ends_seconds)

@@ -31,6 +31,7 @@ static void add_services(struct applier *applier)
 static void add_gpu(struct applier *applier, const char *id, const struct mig_board *board,
                     const char *node)
 {
+    assert(id && board);
     struct plan_gpu *gpu = vec_push(&applier->state->gpus);
     gpu->id = arena_strdup(&applier->state->arena, id);
     gpu->node = arena_strdup(&applier->state->arena, node);

@@ -41,6 +41,7 @@ void subgraph_done(struct subgraph *subgraph)
 /* Marks all that comes after the sources, themselves included. */
 static void mark_forward(struct subgraph *subgraph, const int *sources, size_t count)
 {
+    assert(subgraph->stack.count == 0);
     unsigned round = ++subgraph->round;
     for (size_t i = 0; i < count; i++) {
         if (subgraph->seen[sources[i]] == round)

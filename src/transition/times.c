@@ -74,6 +74,7 @@ static int read_service(const struct yaml *yaml, const struct yaml_node *node,
                         struct action_times *times, struct error *err)
 {
     static const char *const known[] = {"name", "start", "drain", "stop", NULL};
+    assert(times);
     struct service_times service = {0};
     for (int kind = 0; kind < ACTION_KIND_COUNT; kind++)
         service.seconds[kind] = NAN;

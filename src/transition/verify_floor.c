@@ -77,6 +77,7 @@ static void build(struct floor_check *check, const struct period *periods, size_
 static double capacity_of(const struct floor_check *check, const struct period *periods,
                           size_t count, const bool *members)
 {
+    assert(check->drain_nodes.count == check->drains.count);
     double capacity = 0;
     for (size_t i = 0, k = 0; i < count; i++) {
         bool counts = periods[i].start < 0;

@@ -138,6 +138,7 @@ static void step(struct walk *walk, const struct mention *mention)
         struct reach_query query = {.before = walk->last, .after = mention->action};
         vec_add(&walk->queries, query);
     }
+    assert(mention->action > walk->last);
     walk->last = mention->action;
     if (walk->content.state != steps[action->kind].before) {
         verifier_violation(

@@ -66,6 +66,7 @@ static int64_t most_together(struct slot_check *check, const struct life *lives,
                              const int *weights)
 {
     const struct transition *transition = check->verifier->transition;
+    assert(count > 0 && weights);
     struct closure *closure = &check->closure;
     int64_t always = 0;
     closure_clear(closure);
@@ -104,6 +105,7 @@ static int64_t most_together(struct slot_check *check, const struct life *lives,
 static void check_limit(struct slot_check *check, const struct life *lives, size_t count,
                         const int *weights, int limit, const char *what)
 {
+    assert(count > 0 && limit >= 0);
     int64_t sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += weights[i];

@@ -77,6 +77,7 @@ static void add_option(struct work *work, const struct mig_board *board, int pro
 {
     if (serving.service < 0 || serving.rate_rps <= 0)
         return;
+    assert(serving.service < (int)work->transition->services.count);
     struct work_service *service = &work->services[serving.service];
     struct work_option option = {board, profile, serving};
     size_t at = service->options.count;

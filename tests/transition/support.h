@@ -203,7 +203,7 @@ static inline void support_plan(const char *text, double tight, struct plan *ret
 }
 
 /* The slow truth: the actions simulated on plain lists, for every down-set. */
-enum { TRUTH_ACTIONS_MAX = 64, TRUTH_SLOTS_MAX = 512, TRUTH_STATES_MAX = 200000 };
+enum { TRUTH_ACTIONS_MAX = 64, TRUTH_SLOTS_MAX = 512, TRUTH_STATES_MAX = 60000 };
 
 struct truth_slot {
     int gpu; /* of the transition */

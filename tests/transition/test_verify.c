@@ -5,7 +5,7 @@
  */
 #include "support.h"
 
-enum { CASES = 300, FAULTS_EACH = 12 };
+enum { CASES = 200, FAULTS_EACH = 12 };
 static const uint64_t SEED = 7;
 
 struct counts {
