@@ -20,7 +20,7 @@ struct builder {
     struct rule rule;
     struct map models; /* model → position */
     int *first;        /* models.count + 1 positions into order */
-    int *order;        /* row indices, grouped by model, in file order */
+    int *order;        /* row indices, grouped by model, the highest throughput first */
     VEC(struct problem_slot) pairs;
     int *row_pair;                  /* pair of each row; -1: a board that the fleet lacks */
     struct problem_option *options; /* service_count rows of pairs.count */
@@ -69,6 +69,18 @@ static bool in_fleet(const struct problem *problem, const struct mig_board *boar
     return false;
 }
 
+static int compare_throughput(const void *a, const void *b, void *context)
+{
+    const struct measurement_set *rows = context;
+    double x = rows->rows.data[*(const int *)a].throughput_rps;
+    double y = rows->rows.data[*(const int *)b].throughput_rps;
+    if (x != y)
+        return x > y ? -1 : 1;
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The fastest rows come first: a promise never exceeds the throughput, so slower rows need
+ * not be worked out once a promise is above it. */
 static void group_rows(struct builder *builder)
 {
     const struct measurement_set *rows = builder->problem->rows;
@@ -87,6 +99,10 @@ static void group_rows(struct builder *builder)
         builder->first[m] += builder->first[m - 1];
     for (size_t r = 0; r < count; r++)
         builder->order[builder->first[model[r] + 1]++] = (int)r;
+    for (size_t m = 0; m < builder->models.count; m++)
+        qsort_r(&builder->order[builder->first[m]],
+                (size_t)(builder->first[m + 1] - builder->first[m]), sizeof *builder->order,
+                compare_throughput, (void *)rows);
     free(model);
 }
 

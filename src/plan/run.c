@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "plan/change.h"
 #include "verify/verify.h"
 
@@ -56,59 +57,88 @@ static struct order_entry *order_services(const struct problem *problem)
     return order;
 }
 
-static int solve(const struct plan_request *request, const struct solver *solver,
-                 const struct problem *problem, struct solution *ret_solution,
-                 struct error *err)
+/* One run: what was asked, and what is being made. */
+struct run {
+    const struct plan_request *request;
+    const struct solver *solver;
+    struct problem problem;
+    struct solution solution;
+    struct order_entry *order; /* of services, when the fleet is too small */
+    bool *rejected;            /* by service */
+};
+
+static void run_done(struct run *run)
 {
-    solution_done(ret_solution);
-    *ret_solution = (struct solution){.bound_cost = NAN};
-    return solver->solve(problem, &request->settings, ret_solution, err);
+    free(run->order);
+    free(run->rejected);
+    solution_done(&run->solution);
+    problem_done(&run->problem);
 }
 
-/* Whether the first `count` of the order, without those rejected so far, fit. */
-static int try_first(const struct plan_request *request, const struct solver *solver,
-                     struct problem *problem, const struct order_entry *order, int count,
-                     const bool *rejected, struct solution *solution, struct error *err)
+static int solve(struct run *run, struct error *err)
 {
-    for (int i = 0; i < problem->service_count; i++)
-        problem->dropped[order[i].service] = i >= count || rejected[order[i].service];
-    return solve(request, solver, problem, solution, err);
+    solution_done(&run->solution);
+    run->solution = (struct solution){.bound_cost = NAN};
+    int rc = run->solver->solve(&run->problem, &run->request->settings, &run->solution, err);
+    if (rc == 0 && run->solution.feasible)
+        solution_check(&run->problem, &run->solution);
+    return rc;
 }
 
-/* Admits by priority. What fits is closed downwards, so the longest prefix that fits is
- * found by halving; then the service behind it is rejected and the search goes on. */
-static int admit(const struct plan_request *request, const struct solver *solver,
-                 struct problem *problem, struct solution *solution, struct error *err)
+/* Solves with the first `count` of the order alone, without those rejected so far. */
+static int solve_first(struct run *run, int count, struct error *err)
 {
-    struct order_entry *order = order_services(problem);
-    bool *rejected = xcalloc((size_t)problem->service_count + 1, sizeof *rejected);
-    int fits = 0, rc = 0;
-    while (rc == 0 && fits < problem->service_count) {
-        int low = fits, high = problem->service_count + 1; /* low fits, high does not */
-        while (rc == 0 && high - low > 1) {
-            int middle = low + (high - low) / 2;
-            rc = try_first(request, solver, problem, order, middle, rejected, solution, err);
-            if (solution->feasible)
-                low = middle;
-            else
-                high = middle;
-        }
-        if (low < problem->service_count)
-            rejected[order[low].service] = true;
-        fits = low < problem->service_count ? low + 1 : low;
+    assert(count <= run->problem.service_count);
+    for (int i = 0; i < run->problem.service_count; i++)
+        run->problem.dropped[run->order[i].service] =
+            i >= count || run->rejected[run->order[i].service];
+    return solve(run, err);
+}
+
+/* The longest prefix that fits, of at least `fits` services. What fits is closed downwards,
+ * so it is found by halving. */
+static int longest_prefix(struct run *run, int *fits, struct error *err)
+{
+    int high = run->problem.service_count + 1, rc = 0; /* *fits fits, high does not */
+    while (rc == 0 && high - *fits > 1) {
+        int middle = *fits + (high - *fits) / 2;
+        rc = solve_first(run, middle, err);
+        if (run->solution.feasible)
+            *fits = middle;
+        else
+            high = middle;
     }
-    if (rc == 0)
-        rc = try_first(request, solver, problem, order, problem->service_count, rejected,
-                       solution, err);
-    for (int i = 0; rc == 0 && i < problem->service_count; i++)
+    return rc;
+}
+
+static void list_dropped(struct run *run)
+{
+    struct problem *problem = &run->problem;
+    for (int i = 0; i < problem->service_count; i++)
         if (problem->dropped[i])
             vec_add(
                 &problem->infeasible,
                 ((struct plan_infeasible){.service = problem->services->services.data[i].name,
                                           .reason = "stock",
                                           .nearest_latency_ms = NAN}));
-    free(order);
-    free(rejected);
+}
+
+/* Admits by priority: the service behind the longest prefix that fits is rejected, and so
+ * on to the end. */
+static int admit(struct run *run, struct error *err)
+{
+    int count = run->problem.service_count, fits = 0, rc = 0;
+    run->order = order_services(&run->problem);
+    run->rejected = xcalloc((size_t)count + 1, sizeof *run->rejected);
+    while (rc == 0 && fits < count) {
+        rc = longest_prefix(run, &fits, err);
+        if (fits < count)
+            run->rejected[run->order[fits++].service] = true;
+    }
+    if (rc == 0)
+        rc = solve_first(run, count, err);
+    if (rc == 0)
+        list_dropped(run);
     return rc;
 }
 
@@ -128,15 +158,14 @@ static int check_plan(const struct plan_request *request, const struct plan *pla
     return rc;
 }
 
-static int finish(const struct plan_request *request, const struct solver *solver,
-                  const struct problem *problem, struct solution *solution,
-                  struct plan *ret_plan, struct error *err)
+static int finish(struct run *run, struct plan *ret_plan, struct error *err)
 {
+    const struct plan_request *request = run->request;
     struct plan plan;
-    if (solution->feasible)
-        change_match(problem, solution);
-    int rc = assemble_plan(problem, solution,
-                           &(struct assemble_options){.algorithm = solver->name,
+    if (run->solution.feasible)
+        change_match(&run->problem, &run->solution);
+    int rc = assemble_plan(&run->problem, &run->solution,
+                           &(struct assemble_options){.algorithm = run->solver->name,
                                                       .seed = request->settings.seed,
                                                       .fleet_text = request->fleet_text},
                            &plan, err);
@@ -155,48 +184,40 @@ static int finish(const struct plan_request *request, const struct solver *solve
     return rc;
 }
 
-static int run(const struct plan_request *request, const struct solver *solver,
-               struct problem *problem, struct solution *solution, struct plan *ret_plan,
-               struct error *err)
+static int run_all(struct run *run, struct plan *ret_plan, struct error *err)
 {
-    int rc = 0;
-    solution->bound_cost = NAN;
-    if (problem->infeasible.count == 0)
-        rc = solve(request, solver, problem, solution, err);
+    struct problem *problem = &run->problem;
+    int rc = problem->infeasible.count == 0 ? solve(run, err) : 0;
+    /* Without time to look, nothing is known of the stock. */
+    bool is_short = problem->infeasible.count == 0 && !run->solution.feasible &&
+                    !run->solution.stopped_by_budget;
+    if (rc == 0 && is_short)
+        rc = admit(run, err);
     if (rc < 0)
         return rc;
-    if (problem->infeasible.count == 0 && !solution->feasible) {
-        rc = admit(request, solver, problem, solution, err);
-        if (rc < 0)
-            return rc;
-        /* Without priorities nobody said what may be left out. */
-        if (!priorities_differ(request->services))
-            solution->feasible = false;
-    }
-    if (!solution->feasible)
-        for (int i = 0; i < problem->service_count; i++)
-            problem->dropped[i] = false;
-    return finish(request, solver, problem, solution, ret_plan, err);
+    /* Without priorities nobody said what may be left out. */
+    if (is_short && !priorities_differ(run->request->services))
+        run->solution.feasible = false;
+    for (int i = 0; !run->solution.feasible && i < problem->service_count; i++)
+        problem->dropped[i] = false;
+    return finish(run, ret_plan, err);
 }
 
 int plan_run(const struct plan_request *request, struct plan *ret_plan, struct error *err)
 {
-    const struct solver *solver =
-        solver_find(request->algorithm ? request->algorithm : "exact");
-    if (!solver)
+    CLEANUP(run_done)
+    struct run run = {
+        .request = request,
+        .solver = solver_find(request->algorithm ? request->algorithm : "exact"),
+        .solution.bound_cost = NAN,
+    };
+    if (!run.solver)
         return error_set(err, E_USAGE, "algorithm \"%s\" is not known", request->algorithm);
-    struct problem problem;
-    struct solution solution = {0};
-    int rc = problem_init(&problem, request->services, request->rows,
+    int rc = problem_init(&run.problem, request->services, request->rows,
                           &(struct problem_options){.rules = request->rules,
                                                     .from = request->from,
                                                     .max_moves = request->max_moves,
                                                     .move_price = request->move_price},
                           err);
-    if (rc < 0)
-        return rc;
-    rc = run(request, solver, &problem, &solution, ret_plan, err);
-    solution_done(&solution);
-    problem_done(&problem);
-    return rc;
+    return rc < 0 ? rc : run_all(&run, ret_plan, err);
 }

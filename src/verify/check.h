@@ -16,11 +16,12 @@ struct check {
     const struct service_set *services;
     const struct measurement_set *rows;
     struct violations *violations;
-    struct map names;  /* services by name; position = index */
-    struct map keys;   /* measurement rows by key text; position = index */
-    struct map models; /* model → struct model_rows * */
-    struct map judged; /* queue verdicts already worked out, by all they depend on */
-    bool emulated;     /* some instance rests on a cpu-slice row */
+    struct map names;   /* services by name; position = index */
+    struct map keys;    /* measurement rows by key text; position = index */
+    struct map models;  /* model → struct model_rows * */
+    struct map judged;  /* queue verdicts already worked out, by all they depend on */
+    int group_requests; /* of each replay: many cases, shorter samples */
+    bool emulated;      /* some instance rests on a cpu-slice row */
 };
 
 /* The rows of one model. */
@@ -41,7 +42,9 @@ void check_row_key(const char *model, const struct mig_board *board, int profile
 
 /* The queue rule by replay: requests arrive at rate_rps as a Poisson stream; returns the
  * share of them that end within limit_ms and the mean time, with standard errors. */
+enum { QUEUE_GROUPS = 64 };
 struct queue_case {
+    int group_requests; /* a sample is QUEUE_GROUPS groups of so many requests */
     int procs;
     int batch_max;
     int size_count; /* measured batches, rising; the last is >= batch_max */

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "verify/check.h"
 
-enum { GROUPS = 64, GROUP_REQUESTS = 2048, WARM_UP = 4096, WINDOW = 1 << 16 };
+enum { GROUPS = QUEUE_GROUPS, WARM_UP = 4096, WINDOW = 1 << 16 };
 
 struct replay {
     const struct queue_case *queue;
@@ -60,7 +60,7 @@ static void note_finished(struct replay *replay, double arrival_ms, double end_m
     uint64_t number = replay->started++;
     if (number < WARM_UP)
         return;
-    uint64_t group = (number - WARM_UP) / GROUP_REQUESTS;
+    uint64_t group = (number - WARM_UP) / (uint64_t)replay->queue->group_requests;
     if (group >= GROUPS)
         return;
     double time_ms = end_ms - arrival_ms;
@@ -102,14 +102,14 @@ static bool run_batch(struct replay *replay)
     return true;
 }
 
-static void summarise(const double *groups, double *ret_mean, double *ret_error)
+static void summarise(const double *groups, int size, double *ret_mean, double *ret_error)
 {
     double sum = 0, squares = 0;
     for (int g = 0; g < GROUPS; g++)
-        sum += groups[g] / GROUP_REQUESTS;
+        sum += groups[g] / size;
     double mean = sum / GROUPS;
     for (int g = 0; g < GROUPS; g++)
-        squares += pow(groups[g] / GROUP_REQUESTS - mean, 2);
+        squares += pow(groups[g] / size - mean, 2);
     *ret_mean = mean;
     *ret_error = sqrt(squares / (GROUPS - 1) / GROUPS);
 }
@@ -121,12 +121,14 @@ struct queue_outcome queue_replay_outcome(const struct queue_case *queue)
     replay.free_ms = xcalloc((size_t)queue->procs, sizeof *replay.free_ms);
     draw_arrival(&replay);
     bool stable = true;
-    while (stable && replay.started < WARM_UP + (uint64_t)GROUPS * GROUP_REQUESTS)
+    while (stable &&
+           replay.started < WARM_UP + (uint64_t)GROUPS * (uint64_t)queue->group_requests)
         stable = run_batch(&replay);
     struct queue_outcome outcome = {.share = 0, .mean_ms = INFINITY};
     if (stable) {
-        summarise(replay.within, &outcome.share, &outcome.share_error);
-        summarise(replay.total_ms, &outcome.mean_ms, &outcome.mean_error_ms);
+        summarise(replay.within, queue->group_requests, &outcome.share, &outcome.share_error);
+        summarise(replay.total_ms, queue->group_requests, &outcome.mean_ms,
+                  &outcome.mean_error_ms);
     }
     free(replay.arrivals_ms);
     free(replay.free_ms);

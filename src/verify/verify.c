@@ -72,6 +72,33 @@ static void check_done(struct check *check)
     map_done(&check->judged);
 }
 
+/* Requests that all replays of the queue rule share, and the least and most of one group. */
+enum { REPLAYED_REQUESTS = 24000000, GROUP_LEAST = 1024, GROUP_MOST = 32768 };
+
+/* Different (board, slice, batch, processes, service) are different replays. */
+static void size_replays(struct check *check)
+{
+    struct map cases = {0};
+    struct str key = STR_EMPTY;
+    for (size_t g = 0; g < check->plan->gpus.count; g++) {
+        const struct plan_gpu *gpu = &check->plan->gpus.data[g];
+        for (size_t i = 0; i < gpu->instances.count; i++) {
+            const struct plan_instance *instance = &gpu->instances.data[i];
+            str_clear(&key);
+            str_addf(&key, "%s/%d/%d/%d/%d", gpu->board->slug, instance->profile,
+                     instance->batch, instance->procs, instance->service);
+            map_put(&cases, key.bytes, NULL);
+        }
+    }
+    size_t groups = (cases.count + 1) * 2 * QUEUE_GROUPS;
+    int size = (int)(REPLAYED_REQUESTS / groups);
+    check->group_requests = size < GROUP_LEAST  ? GROUP_LEAST
+                            : size > GROUP_MOST ? GROUP_MOST
+                                                : size;
+    str_done(&key);
+    map_done(&cases);
+}
+
 static bool is_paper_plan(const struct plan *plan)
 {
     const char *rules = json_string_value(json_object_get(plan->options, "rules"));
@@ -245,6 +272,8 @@ size_t plan_verify(const struct plan *plan, const struct service_set *services,
         return ret_violations->list.count;
     }
     check_init(&check);
+    if (services->latency_rule == RULE_QUEUE)
+        size_replays(&check);
     check_gpus(&check);
     check_services(&check);
     check_fleet(&check);
