@@ -16,7 +16,7 @@ trap 'rm -rf "$folder"' EXIT
 sweep() {
     slices=$1 cores=$2
     shift 2
-    "$tranche" bench sweep -m "$models/ppocr_cls.onnx" -m "$models/ppocr_det.onnx" \
+    "$tranche" bench sweep --allow-invalid -m "$models/ppocr_cls.onnx" -m "$models/ppocr_det.onnx" \
         -m "$models/silero_vad.onnx" -S "$slices" --cpu-full-slice "$cores" -d 3 --longest 6 \
         --min-steps 10 "$@" -o "$folder/$slices-$cores.csv" 2>/dev/null
 }

@@ -26,7 +26,7 @@ struct sweep_options {
     const char *task;
     const char *output;
     bool append;
-    bool strict;
+    bool allow_invalid;
 };
 
 static const struct option_spec options[] = {
@@ -46,8 +46,8 @@ static const struct option_spec options[] = {
                 "write the measurements to FILE instead of standard output"),
     OPTION_FLAG('a', "append", struct sweep_options, append,
                 "keep the rows that FILE has; those measured again are replaced"),
-    OPTION_FLAG(0, "strict", struct sweep_options, strict,
-                "end with exit status 1 when any measurement is INVALID"),
+    OPTION_FLAG(0, "allow-invalid", struct sweep_options, allow_invalid,
+                "end with exit status 0 also when a measurement is INVALID"),
     BENCH_HOW_OPTIONS("1.2", "3", "4"),
 };
 
@@ -252,7 +252,7 @@ static int report_invalid(const struct sweep *sweep, struct error *err)
 {
     if (sweep->invalid_count == 0)
         return 0;
-    if (sweep->given->strict)
+    if (!sweep->given->allow_invalid)
         return error_set(err, E_NO, "%zu of %zu measurements are INVALID:%s",
                          sweep->invalid_count, sweep->total, sweep->invalid.bytes);
     fprintf(stderr, "%zu of %zu measurements are INVALID:%s\n", sweep->invalid_count,
