@@ -198,7 +198,9 @@ static double find_promise(struct search *search, double saturation_rps, double 
     if (!find_range(search, top, &range))
         return 0;
     narrow(search, &range, 1e-4);
-    return round_down(range.low);
+    double rounded = round_down(range.low);
+    /* a lower rate is not always kept where a higher one is */
+    return excess(search, rounded) <= 0 ? rounded : range.low;
 }
 
 /* All that an answer depends on, as text: which question, the system, a rate. */

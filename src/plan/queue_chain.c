@@ -67,6 +67,9 @@ static double *reserve(double **memory, size_t *capacity, size_t count)
     return *memory;
 }
 
+/* Batches of wait that add_growth() looks at; later ones are rarer than any figure shows. */
+enum { GROWTH_MAX = 1000 };
+
 /* 1/z of the geometric tail: unit ln z = load (z - 1), z > 1. From the right of the root
  * Newton's steps fall monotonically (the function is concave). */
 static double tail_ratio(int unit, double load)
@@ -250,11 +253,18 @@ double queue_chain_arrivals(struct queue_chain *chain, const struct queue_source
     return rate * sum;
 }
 
+/* With this many arrivals on the mean, fewer than b have no chance to speak of. */
+static double plenty(const struct queue_case *system)
+{
+    return system->batch + 40 * sqrt(system->batch) + 800;
+}
+
 /* One panel of first requests whose batch could start after low … high ms, the wait being
  * longer: what was counted for them as starting at once is moved to where the wait puts it. */
-static void move_panel(struct queue_chain *chain, const struct queue_source *source, int j,
-                       const double range[2], double *flow)
+static double move_panel(struct queue_chain *chain, const struct queue_source *source, int j,
+                         const double range[2], double *flow)
 {
+    double sum = 0;
     const struct queue_case *system = &chain->system;
     double full = queue_last_group(system)->service_ms;
     double half = (range[1] - range[0]) / 2, middle = (range[1] + range[0]) / 2;
@@ -263,11 +273,13 @@ static void move_panel(struct queue_chain *chain, const struct queue_source *sou
         double t = source->service_ms + j * full - r;
         double weight = half * queue_node_weight[i] *
                         queue_chain_arrivals(chain, source, t, j * system->batch);
-        poisson_set(&chain->scratch, system->rate * r);
+        sum += weight;
+        poisson_set(&chain->scratch, fmin(system->rate * r, plenty(system)));
         for (int k = 1; k < system->batch; k++)
             flow[k] += weight *
                        (poisson_at(&chain->behind, k - 1) - poisson_at(&chain->scratch, k - 1));
     }
+    return sum;
 }
 
 /* Where a full batch is shorter than the wait, a request that was left over may still have
@@ -279,15 +291,17 @@ static void add_growth(struct queue_chain *chain, const struct queue_source *sou
     const struct queue_case *system = &chain->system;
     double full = queue_last_group(system)->service_ms;
     int panels = (int)(sqrt(system->batch) / 2) + 1;
-    poisson_set(&chain->behind, system->rate * system->wait_ms);
-    for (int j = 1; j * full < system->wait_ms; j++) {
+    poisson_set(&chain->behind, fmin(system->rate * system->wait_ms, plenty(system)));
+    double moved = 1;
+    for (int j = 1; j <= GROWTH_MAX && j * full < system->wait_ms && moved > 1e-12; j++) {
+        moved = 0;
         double low = j * full, high = low + source->service_ms;
         if (high > system->wait_ms)
             high = system->wait_ms;
         for (int i = 0; i < panels; i++) {
             double range[2] = {low + (high - low) * i / panels,
                                low + (high - low) * (i + 1) / panels};
-            move_panel(chain, source, j, range, flow);
+            moved += move_panel(chain, source, j, range, flow);
         }
     }
 }
@@ -300,7 +314,7 @@ static void fresh_flow(struct queue_chain *chain, int group, double *flow)
     double early = service > wait ? exp(-system->rate * (service - wait)) : 1;
     poisson_set(&chain->scratch, system->rate * service);
     poisson_set(&chain->ahead, system->rate * (wait < service ? wait : service));
-    poisson_set(&chain->behind, system->rate * wait);
+    poisson_set(&chain->behind, fmin(system->rate * wait, plenty(system)));
     for (int k = 1; k < system->batch; k++)
         flow[k] += poisson_at(&chain->scratch, k) - early * poisson_at(&chain->ahead, k) +
                    early * poisson_at(&chain->behind, k - 1);
@@ -418,6 +432,11 @@ void queue_chain_solve(struct queue_chain *chain, const struct queue_case *syste
     double load = system->rate * queue_last_group(system)->service_ms;
     chain->ratio = tail_ratio(chain->unit, load);
     chain->top = 2 * chain->unit + (int)(8 * sqrt(chain->unit)) + 8;
+    for (int g = 0; g < system->group_count; g++) { /* a slow small batch fills the queue */
+        double mean = system->rate * system->groups[g].service_ms;
+        int most = chain->unit + (int)(mean + 8 * sqrt(mean)) + 8;
+        chain->top = most > chain->top ? most : chain->top;
+    }
     poisson_set(&chain->full, load);
     solve_above(chain);
     if (system->batch == 1)

@@ -163,13 +163,24 @@ static double corrected(struct queue_figure *figure, const struct queue_case *sy
     return fmin(fmax(base * (1 + (figure->factor - 1) * rest), figure->floor), 1);
 }
 
+/* The exact law needs small batches that are not much slower than full ones. */
+static bool is_regular(const struct queue_case *system)
+{
+    double full = queue_last_group(system)->service_ms;
+    for (int g = 0; g < system->group_count; g++)
+        if (system->groups[g].service_ms > 4 * full)
+            return false;
+    return true;
+}
+
 double queue_figure_at(struct queue_figure *figure, const struct queue_case *system,
                        const struct queue_question *question)
 {
     assert(system->rate > 0 && system->rate < saturation(system));
-    if (system->procs == 1 || system->batch == 1)
+    bool regular = is_regular(system);
+    if (regular && (system->procs == 1 || system->batch == 1))
         return exact(figure, system, question->measure, question->limit_ms);
-    if (system->rate > REPLAY_LOAD * saturation(system))
+    if (regular && system->rate > REPLAY_LOAD * saturation(system))
         return corrected(figure, system, question);
     return queue_replay_measure(figure->replay, system, question->measure, question->limit_ms,
                                 question->coarse);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { BREAKS_MAX = QUEUE_GROUPS_MAX + 8 };
+enum { BREAKS_MAX = QUEUE_GROUPS_MAX + 8, BATCHES_MAX = 200000 };
 
 /* First requests rarer than this, per start, are left out. */
 static const double NEGLIGIBLE = 1e-10;
@@ -86,8 +86,11 @@ static double sum_source(struct queue_chain *chain, struct queue_value *value,
     double full = queue_last_group(system)->service_ms, zero = queue_value_zero(value);
     double linear = queue_value_linear(value), sum = 0;
     double shrink = pow(chain->ratio, system->batch), slope = queue_value_slope(value) * full;
-    int start = zero > source->service_ms ? (int)((zero - source->service_ms) / full) : 0;
-    for (int j = start;; j++) {
+    double first = zero > source->service_ms ? floor((zero - source->service_ms) / full) : 0;
+    if (first > BATCHES_MAX)
+        return 0; /* nobody waits so long below saturation */
+    int start = (int)first;
+    for (int j = start; j - start <= BATCHES_MAX; j++) {
         double range[2] = {j * full, j * full + source->service_ms};
         if (range[1] <= zero)
             continue;
@@ -104,6 +107,7 @@ static double sum_source(struct queue_chain *chain, struct queue_value *value,
         return sum + sums.worth * shrink / (1 - shrink) +
                sums.often * slope * shrink / ((1 - shrink) * (1 - shrink));
     }
+    return sum;
 }
 
 static double measure_batches(struct queue_chain *chain, struct queue_value *value)

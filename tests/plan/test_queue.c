@@ -202,6 +202,34 @@ static void test_edges(void **state)
     assert_near(queue_promise_rps(model, &server, &objective, 1e9), 200, 0.001);
 }
 
+/* Measured tables that make no sense still give an answer, and soon: batch times that jump by
+ * orders of magnitude, waits longer than objectives, objectives of microseconds or hours. */
+static void test_absurd_servers(void **state)
+{
+    (void)state;
+    struct rng rng = rng_seed(44);
+    for (int i = 0; i < 60; i++) {
+        CLEANUP(queue_model_free_ptr) struct queue_model *model = queue_model_new();
+        int batch[8], sizes = 1 + (int)rng_below(&rng, 7);
+        double latency[8], limit = pow(10, rng_uniform(&rng, -2, 6));
+        for (int k = 0; k < sizes; k++) {
+            batch[k] = 1 << k;
+            latency[k] = pow(10, rng_uniform(&rng, -3, 4));
+        }
+        struct queue_server server = {1 + (int)rng_below(&rng, 3), batch[sizes - 1], sizes,
+                                      batch, latency};
+        struct queue_objective objective = {.percentile = rng_below(&rng, 4) ? 99 : 0,
+                                            .latency_ms = limit,
+                                            .max_wait_ms = limit * rng_uniform(&rng, 0, 3)};
+        double most = queue_saturation_rps(&server) * 2;
+        double promise = queue_promise_rps(model, &server, &objective, most);
+        assert_true(promise >= 0 && promise <= most);
+        if (promise > 0)
+            assert_true(queue_latency_ms(model, &server, &objective, promise) <=
+                        limit * (1 + 1e-9));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_oracle_many_processes),
         cmocka_unit_test(test_promises_hold),
         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_absurd_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
