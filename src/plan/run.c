@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "plan/change.h"
@@ -158,17 +159,38 @@ static int check_plan(const struct plan_request *request, const struct plan *pla
     return rc;
 }
 
+/* How far the plan may be tied to an earlier one; each looser than the one before. */
+enum tie { TIE_MATCHED, TIE_KEPT, TIE_NONE, TIE_COUNT };
+
+/* Instances that stay where they are may be in the way of spreading services; then fewer
+ * are tied to their place. */
+static int assemble_tied(struct run *run, enum tie tie, struct plan *ret_plan,
+                         struct error *err)
+{
+    CLEANUP(solution_done) struct solution tied = run->solution;
+    memset(&tied.gpus, 0, sizeof tied.gpus);
+    for (size_t g = 0; g < run->solution.gpus.count; g++) {
+        struct solution_gpu *gpu = vec_push(&tied.gpus);
+        *gpu = run->solution.gpus.data[g];
+        for (int i = 0; tie == TIE_NONE && i < gpu->count; i++)
+            gpu->items[i].stay = 0;
+    }
+    if (tied.feasible && tie == TIE_MATCHED)
+        change_match(&run->problem, &tied);
+    return assemble_plan(&run->problem, &tied,
+                         &(struct assemble_options){.algorithm = run->solver->name,
+                                                    .seed = run->request->settings.seed,
+                                                    .fleet_text = run->request->fleet_text},
+                         ret_plan, err);
+}
+
 static int finish(struct run *run, struct plan *ret_plan, struct error *err)
 {
     const struct plan_request *request = run->request;
     struct plan plan;
-    if (run->solution.feasible)
-        change_match(&run->problem, &run->solution);
-    int rc = assemble_plan(&run->problem, &run->solution,
-                           &(struct assemble_options){.algorithm = run->solver->name,
-                                                      .seed = request->settings.seed,
-                                                      .fleet_text = request->fleet_text},
-                           &plan, err);
+    int rc = -E_NO;
+    for (int tie = TIE_MATCHED; rc == -E_NO && tie < TIE_COUNT; tie++)
+        rc = assemble_tied(run, (enum tie)tie, &plan, err);
     if (rc < 0)
         return rc;
     if (request->from && plan.status != PLAN_INFEASIBLE) {
