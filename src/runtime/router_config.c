@@ -45,6 +45,7 @@ static const char HEAD[] =
     "    retries 3\n"
     "    retry-on conn-failure empty-response\n"
     "    option http-keep-alive\n"
+    "    http-reuse always\n"
     "    option dontlognull\n"
     "    timeout http-request 30s\n"
     "    timeout http-keep-alive 60s\n"

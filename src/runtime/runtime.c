@@ -451,10 +451,29 @@ static bool is_known(const struct runtime *runtime, const char *key)
     return false;
 }
 
+/* Removes the unfinished files of processes that were killed while they wrote. */
+static void sweep_unfinished(const char *folder)
+{
+    DIR *listing = opendir(folder);
+    const struct dirent *entry;
+    while (listing && (entry = readdir(listing))) {
+        struct process_id writer;
+        int pid;
+        if (sscanf(entry->d_name, ".tranche-%d-", &pid) != 1 || process_id_of(pid, &writer))
+            continue;
+        CLEANUP(free_ptr) char *path = state_folder_file(folder, entry->d_name);
+        unlink(path);
+    }
+    if (listing)
+        closedir(listing);
+}
+
 /* Ends keepers that belong to no unit. */
 static void sweep_keepers(struct runtime *runtime)
 {
     CLEANUP(free_ptr) char *folder = state_folder_file(runtime->folder, "units");
+    sweep_unfinished(runtime->folder);
+    sweep_unfinished(folder);
     DIR *listing = opendir(folder);
     const struct dirent *entry;
     while (listing && (entry = readdir(listing))) {

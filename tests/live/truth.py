@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Planner truth: what `queue` promises against what is measured. Models are measured on CPU
+slices, three plans are made, brought up, and every service is asked for just the rate that
+the plan promises it; the share answered within the objective is held against the percentile.
+
+    truth.py [SECONDS [DERATE]]
+
+Exit 1 when a share is below 0.99 of its percentile. For `make bench`: needs a quiet machine.
+"""
+import json
+import subprocess
+import sys
+
+from live import MAKE_MODEL, Machine
+
+seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20
+derate = float(sys.argv[2]) if len(sys.argv) > 2 else 1
+FULL_SLICE = 0.5
+# Objective in ms, percentile, required rate of each service: three plans.
+PLANS = {
+    "tight": {"light": (150, 99, 20), "heavy": (300, 95, 8)},
+    "usual": {"light": (300, 99, 40), "heavy": (600, 99, 6)},
+    "loose": {"light": (1000, 90, 60), "heavy": (2000, 90, 10)},
+}
+MODELS = {"light": (4, 1024), "heavy": (16, 1024)}
+
+machine = Machine(gpus=2, planned=2, full_slice=FULL_SLICE)
+models = []
+for name, (layers, width) in MODELS.items():
+    subprocess.run([MAKE_MODEL, f"{machine.folder}/{name}.onnx", str(layers), str(width)], check=True)
+    models += ["--model", f"{machine.folder}/{name}.onnx"]
+rows = f"{machine.folder}/rows.csv"
+done = machine.run("bench", "sweep", "--board", "a100-40gb", "--cpu-full-slice", str(FULL_SLICE), "--slices",
+                   "1g,2g,3g,4g", "--batches", "1,4", "--duration", "2", *models, "-o", rows, timeout=600)
+print(done.stderr.strip())
+bad = 0
+print(f"{'plan':<8}{'service':<9}{'promised':>9}{'objective':>11}{'percentile':>11}{'requests':>9}{'within':>9}{'of promise':>11}")
+for plan, wanted in PLANS.items():
+    services = f"{machine.folder}/{plan}.yaml"
+    with open(services, "w") as file:
+        file.write("services:\n")
+        for name, (objective, percentile, rate) in wanted.items():
+            file.write(f"  - {{name: {name}, model: {name}, rate_rps: {rate}, latency_ms: {objective}, "
+                       f"percentile: {percentile}}}\n")
+        file.write(f"fleet:\n  - {{board: a100-40gb, count: 2}}\nlatency_rule: queue\nderate: {derate}\n")
+    made = f"{machine.folder}/{plan}.json"
+    done = machine.run("plan", "-s", services, "-m", rows, "-o", made)
+    if done.returncode:
+        print(f"{plan}: {done.stderr.strip()}")
+        bad += 1
+        continue
+    promised = {s["name"]: s["provided_rps"] for s in json.load(open(made))["services"]}
+    done = machine.run("up", made, "-s", services, "--models", machine.folder, "--port", str(machine.port),
+                       "--cpu-full-slice", str(FULL_SLICE))
+    assert done.returncode == 0, done.stderr
+    # Each service by a client of its own width, at the same time.
+    loads = {name: subprocess.Popen([subprocess.os.environ["OPEN_LOOP_CLIENT"], str(machine.port), str(seconds), "1",
+                                     f"{name}={promised[name]}={wanted[name][0]}={MODELS[name][1]}"],
+                                    stdout=subprocess.PIPE, text=True) for name in wanted}
+    for name, load in loads.items():
+        result = json.loads(load.communicate(timeout=seconds + 60)[0])[name]
+        objective, percentile, _ = wanted[name]
+        ratio = result["attainment"] / (percentile / 100)
+        bad += ratio < 0.99
+        print(f"{plan:<8}{name:<9}{promised[name]:>9.1f}{objective:>11}{percentile:>11}{result['requests']:>9}"
+              f"{result['attainment']:>9.4f}{ratio:>11.4f}", flush=True)
+    done = machine.down()
+    assert done.returncode == 0, done.stderr
+sys.exit(1 if bad else 0)
