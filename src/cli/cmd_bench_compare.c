@@ -65,9 +65,17 @@ static void add_text(const struct compare_result *result, struct str *text)
         table_add(table, one->cell);
         table_add(table, one->figure);
         table_addf(table, "%.5g", one->before);
-        table_addf(table, missing ? "" : "%.5g", one->after);
-        table_addf(table, missing ? "" : "%+.1f %%", 100 * one->change);
-        table_addf(table, isnan(one->p) ? "-" : "%.3g", one->p);
+        if (missing) {
+            table_add(table, "");
+            table_add(table, "");
+        } else {
+            table_addf(table, "%.5g", one->after);
+            table_addf(table, "%+.1f %%", 100 * one->change);
+        }
+        if (isnan(one->p))
+            table_add(table, "-");
+        else
+            table_addf(table, "%.3g", one->p);
         table_add(table, compare_outcome_name(one->outcome));
     }
     table_write(table, text);
