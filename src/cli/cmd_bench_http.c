@@ -19,7 +19,7 @@ struct http_command_options {
     struct bench_http how;
     const char *arrivals;
     long long concurrency, repeat;
-    const char *output;
+    const char *output, *samples;
     bool json;
 };
 
@@ -33,6 +33,8 @@ static const struct option_spec options[] = {
                "repetitions, for confidence intervals"),
     OPTION_TEXT('o', "output", struct http_command_options, output, "FILE", NULL,
                 "write the result document (JSON) to FILE"),
+    OPTION_TEXT(0, "samples", struct http_command_options, samples, "FILE", NULL,
+                "write every answered request to FILE, one line of JSON each"),
     OPTION_FLAG(0, "json", struct http_command_options, json,
                 "print the result document instead of a table"),
     BENCH_HTTP_OPTIONS,
@@ -117,9 +119,19 @@ struct http_session {
     struct http_run_options run;
     struct http_runner *runner;
     json_t *document;
-    struct str text;
+    struct str text, samples;
+    int runs;
     bool all_valid;
 };
+
+/* Times in ns of CLOCK_MONOTONIC; intended is when the request was due (closed loop: sent). */
+static void add_samples(const struct open_loop_result *load, int run, struct str *text)
+{
+    for (size_t i = 0; i < load->samples.count; i++)
+        str_addf(text, "{\"run\":%d,\"intended_ns\":%lld,\"end_ns\":%lld}\n", run,
+                 (long long)load->samples.data[i].intended_ns,
+                 (long long)load->samples.data[i].end_ns);
+}
 
 static int run_once(struct http_session *session, struct error *err)
 {
@@ -131,6 +143,9 @@ static int run_once(struct http_session *session, struct error *err)
     result_document_add(session->document, make_key(session->given, &session->run),
                         bench_http_run_json(&result));
     add_text(&result, &session->text);
+    if (session->given->samples)
+        add_samples(&result.load, session->runs, &session->samples);
+    session->runs++;
     return failure;
 }
 
@@ -141,6 +156,9 @@ static int write_results(struct http_session *session, struct error *err)
     result_document_finish(session->document);
     json_write_pretty(session->document, &json);
     int failure = given->output ? output_write(given->output, &json, err) : 0;
+    if (!failure && given->samples)
+        failure =
+            file_write(given->samples, session->samples.bytes, session->samples.length, err);
     if (!failure && (!given->output || strcmp(given->output, "-") != 0))
         failure = output_write(NULL, given->json ? &json : &session->text, err);
     return failure;
@@ -150,7 +168,8 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
 {
     const struct http_command_options *given = raw;
     CLEANUP(str_done) struct str body = STR_EMPTY;
-    struct http_session session = {.given = given, .text = STR_EMPTY, .all_valid = true};
+    struct http_session session = {
+        .given = given, .text = STR_EMPTY, .samples = STR_EMPTY, .all_valid = true};
     int failure = bench_http_settings(&given->how, arguments, &body, &session.run, err);
     if (failure)
         return failure;
@@ -171,6 +190,7 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
     http_runner_free(session.runner);
     json_decref(session.document);
     str_done(&session.text);
+    str_done(&session.samples);
     return failure;
 }
 

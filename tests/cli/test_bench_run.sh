@@ -87,4 +87,9 @@ fails 3 'mode "shared", expected one of whole, alone' "a mode that there is not"
 printf 'experiment: x\nmodels: [resnet]\nslices: [1g]\nbatchs: [1]\n' >bad.yaml
 fails 3 'batches' "a key mistyped" bench run bad.yaml
 
+for file in "$TRANCHE_SOURCE_ROOT"/experiments/*.yaml; do
+    tranche bench run "$file" --dry-run
+    is_status 0 "$(basename "$file") can be run"
+done
+
 finish
