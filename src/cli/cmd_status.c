@@ -63,7 +63,7 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
 
 const struct command cmd_status = {
     .name = "status",
-    .summary = "show the running plan: GPUs, instances, services, rates, percentiles",
+    .summary = "show the running plan: instances, rates, percentiles",
     .arguments_max = 0,
     .description =
         "Rates and percentiles are those of the last ten seconds, as HAProxy saw the requests; "
