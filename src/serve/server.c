@@ -80,9 +80,12 @@ static void answer_error(struct answer *answer, unsigned status, const char *tex
 static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
 {
     size_t length = answer->body.length;
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        length, str_take(&answer->body),
-        length > 0 ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    /* An empty text is nobody's to free. */
+    struct MHD_Response *response =
+        length > 0
+            ? MHD_create_response_from_buffer(length, str_take(&answer->body),
+                                              MHD_RESPMEM_MUST_FREE)
+            : MHD_create_response_from_buffer(0, str_empty_bytes, MHD_RESPMEM_PERSISTENT);
     if (!response)
         return MHD_NO;
     if (answer->type)
