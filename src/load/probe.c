@@ -12,9 +12,16 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "load/instance_group.h"
 #include "slice/slice.h"
 
-enum { OUTPUT_MAX = 1 << 20, WORDS_MAX = 24, LOOK_MS = 100, BUILT_IN = 0 };
+enum {
+    OUTPUT_MAX = 1 << 20,
+    WORDS_MAX = 24,
+    LOOK_MS = 100,
+    BUILT_IN = 0,
+    WINDOW_NS = 300000000
+};
 
 static const char *const frameworks[] = {"built-in", "torch",  "tensorflow",
                                          "jax",      "paddle", "onnxruntime"};
@@ -162,7 +169,7 @@ static void judge_events(json_t *checks, const char *check, struct child_output 
             done = true;
     }
     if (*failed)
-        add_check(checks, check, strstr(failed, "libonnxruntime") ? "absent" : "fail", failed);
+        add_check(checks, check, strstr(failed, "not installed") ? "absent" : "fail", failed);
     else if (!done)
         explain_silence(checks, check, output);
     else
@@ -187,6 +194,51 @@ static int probe_built_in(const struct probe_options *options, const char *task,
     return failure;
 }
 
+/* Two processes that infer at the same time, each with half a core on the CPU. */
+static int probe_two_processes(const struct probe_options *options, json_t *checks,
+                               struct error *err)
+{
+    CLEANUP(json_decref_ptr) json_t *run = NULL;
+    struct group_instance one = {
+        .cell = {.name = "cnn",
+                 .model = "cnn",
+                 .board = mig_board_find("t4-16gb"), /* any without MIG: one slice */
+                 .batch = 4,
+                 .procs = 1},
+        .settings = {.device = options->uuid ? DEVICE_CUDA : DEVICE_CPU_SLICE,
+                     .uuid = options->uuid,
+                     .ort_library = options->ort_library,
+                     .cpu_full_slice = 0.5,
+                     .duration_ns = WINDOW_NS,
+                     .longest_ns = WINDOW_NS,
+                     .min_steps = 1,
+                     .ready_timeout_ns = options->timeout_ns,
+                     .silence_timeout_ns = options->timeout_ns},
+        .load = "closed",
+    };
+    struct group_instance two[] = {one, one};
+    int failure = group_run(two, 2, options->stop, &run, err);
+    if (failure == -E_INTERRUPTED)
+        return failure;
+    const char *status = json_string_value(json_object_get(run, "status"));
+    const char *reason = json_string_value(json_object_get(run, "reason"));
+    if (failure)
+        add_check(checks, "multi-process", "fail", "the processes could not be started");
+    else if (!status || strcmp(status, "ok") != 0)
+        add_check(checks, "multi-process", "fail", reason ? reason : "failed");
+    else
+        add_check(checks, "multi-process", "pass", "two processes ran");
+    return 0;
+}
+
+/* Whether the last check was passed. */
+static bool passed(const json_t *checks)
+{
+    const json_t *last = json_array_get(checks, json_array_size(checks) - 1);
+    const char *verdict = json_string_value(json_object_get(last, "verdict"));
+    return verdict && strcmp(verdict, "pass") == 0;
+}
+
 int probe_framework(const struct probe_options *options, size_t index, json_t **ret_json,
                     struct error *err)
 {
@@ -199,6 +251,8 @@ int probe_framework(const struct probe_options *options, size_t index, json_t **
         failure = probe_built_in(options, "inference", checks, err);
         if (!failure)
             failure = probe_built_in(options, "training", checks, err);
+        if (!failure && passed(checks))
+            failure = probe_two_processes(options, checks, err);
     } else {
         failure = probe_python(options, frameworks[index], checks, err);
     }
