@@ -61,7 +61,9 @@ struct http_engine_stats {
 int http_engine_open(const struct http_engine_options *options, struct load_target *ret_target,
                      struct error *err);
 void http_engine_close(struct load_target *target);
-/* Counts of requests sent before this time (CLOCK_MONOTONIC) are left out of stats. */
+/* Requests sent before this time (CLOCK_MONOTONIC) are left out of stats. A request that was
+ * due in the warm-up but sent after it is in stats, though the load's own counts, which go by
+ * the intended time, leave it out. */
 void http_engine_count_from(struct load_target *target, int64_t time_ns);
 /* Valid until the engine is closed. */
 const struct http_engine_stats *http_engine_stats(const struct load_target *target);

@@ -92,9 +92,10 @@ static void test_closed_loop(void **state)
             assert_int_equal(result.connections, 4);
         else
             assert_true(result.connections >= result.load.completed);
+        /* Those sent in the window, which need not have ended in it. */
         uint64_t bodies = result.body_bytes / cases[i].body_bytes;
         assert_int_equal(result.body_bytes % cases[i].body_bytes, 0);
-        assert_true(bodies >= result.load.completed && bodies <= result.load.completed + 8);
+        assert_true(bodies >= result.load.completed && bodies <= server.requests);
         http_run_result_done(&result);
     }
 }
@@ -108,7 +109,10 @@ static void test_failures_are_no_latency(void **state)
     assert_int_equal(result.load.completed, 0);
     assert_int_equal(hist_count(result.load.latency), 0);
     assert_int_equal(result.load.failed, result.load.scheduled);
-    assert_int_equal(result.failures[HTTP_FAILURE_STATUS], result.load.failed);
+    /* One meant for the warm-up may have been sent within the window. */
+    assert_true(result.failures[HTTP_FAILURE_STATUS] >= result.load.failed);
+    for (int i = 0; i < HTTP_FAILURE_COUNT; i++)
+        assert_true(i == HTTP_FAILURE_STATUS || result.failures[i] == 0);
     assert_string_equal(result.first_failure, "status: 503");
     assert_true(has_reason(&result, REASON_FAILED) && has_reason(&result, REASON_TOO_FEW));
     http_run_result_done(&result);
