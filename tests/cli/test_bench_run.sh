@@ -17,7 +17,7 @@ modes: [alone, busy]
 exclude:
   - {slice: 1g, mode: busy}
 repetitions: 2
-measure: {duration_s: 0.1, longest_s: 0.2, warmup_s: 0.02, min_steps: 1, ready_timeout_s: 30}
+measure: {duration_s: 0.1, longest_s: 0.2, warmup_s: 0.02, min_steps: 1, ready_timeout_s: 30, silence_timeout_s: 3}
 END
 
 keys() { # FILE: the cells and how many runs each has
