@@ -277,8 +277,12 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
                          "a plan is up in %s already: `tranche apply` changes it, `tranche "
                          "down` ends it",
                          folder);
+    CLEANUP(free_ptr) char *journal = state_folder_file(folder, "journal.jsonl");
     if (arguments.count > 0)
         failed = prepare(given, arguments.items[0], folder, err);
+    else if (access(journal, F_OK) != 0)
+        failed = error_set(err, E_NOT_FOUND, "%s: nothing was brought up here to carry on with",
+                           folder);
     if (failed)
         return failed;
     return given->foreground ? runtime_main(folder, err) : start_steering(given, folder, err);

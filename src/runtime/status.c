@@ -100,6 +100,20 @@ static json_t *service_to_json(const struct runtime *runtime,
     return json;
 }
 
+/* Those of the plan in force, then those that a change brings. */
+static json_t *services_to_json(const struct runtime *runtime)
+{
+    json_t *list = json_array();
+    for (size_t s = 0; s < runtime->plan.services.count; s++)
+        json_array_append_new(list, service_to_json(runtime, &runtime->plan.services.data[s]));
+    for (size_t s = 0; runtime->change && s < runtime->change->to.services.count; s++) {
+        const struct plan_service *service = &runtime->change->to.services.data[s];
+        if (plan_find_service(&runtime->plan, service->name) < 0)
+            json_array_append_new(list, service_to_json(runtime, service));
+    }
+    return list;
+}
+
 static json_t *change_to_json(const struct runtime *runtime)
 {
     const struct change *change = runtime->change;
@@ -129,10 +143,7 @@ static json_t *last_to_json(const struct runtime *runtime)
 
 json_t *status_to_json(const struct runtime *runtime)
 {
-    json_t *services = json_array();
-    for (size_t s = 0; s < runtime->plan.services.count; s++)
-        json_array_append_new(services,
-                              service_to_json(runtime, &runtime->plan.services.data[s]));
+    json_t *services = services_to_json(runtime);
     json_t *json = json_pack("{s:s, s:s, s:b, s:i, s:s, s:i}", "schema", "tranche.status/1",
                              "phase", runtime_phase_name(runtime->phase), "emulated",
                              !json_is_true(json_object_get(runtime->settings, "cuda")), "pid",

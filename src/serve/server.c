@@ -383,8 +383,7 @@ static int start_daemon(struct server *server, struct error *err)
         on_request, server, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_URI_LOG_CALLBACK, on_uri,
         server, MHD_OPTION_NOTIFY_COMPLETED, on_finished, NULL, MHD_OPTION_CONNECTION_LIMIT,
         options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_timeout_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
     if (!server->daemon)
         return error_set_errno(err, E_IO, "cannot listen on %s:%u", options->address,
                                options->port);

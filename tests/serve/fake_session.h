@@ -57,6 +57,23 @@ static inline void fake_hold(struct session *session, bool held)
     pthread_mutex_unlock(&session->lock);
 }
 
+/* How many runs have begun, and how many are under way. */
+static inline int fake_run_count(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    int count = session->run_count;
+    pthread_mutex_unlock(&session->lock);
+    return count;
+}
+
+static inline int fake_running(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    int count = session->running;
+    pthread_mutex_unlock(&session->lock);
+    return count;
+}
+
 size_t session_input_count(const struct session *session)
 {
     return session->input_count;

@@ -234,7 +234,7 @@ static void full_queue_is_503_with_retry_after(void **state)
         fds[i] = dial();
         say(fds[i], request.bytes);
         int64_t end_ns = clock_now_ns(clock_real()) + 10 * SECOND_NS;
-        while (i == 0 && session.run_count < 1 && clock_now_ns(clock_real()) < end_ns)
+        while (i == 0 && fake_run_count(&session) < 1 && clock_now_ns(clock_real()) < end_ns)
             usleep(1000);
     }
     usleep(100000);
@@ -371,7 +371,9 @@ static void ten_thousand_idle_connections(void **state)
     usleep(500000);
     long grown_kib = resident_kib() - before_kib;
     print_message("%d idle connections: %ld KiB more\n", IDLE_CONNECTIONS, grown_kib);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
     assert_true(grown_kib < 256 * KIB); /* 4096 × the 32 KiB pool of a connection, and room */
+#endif
     for (int i = 0; i < IDLE_CONNECTIONS; i++)
         close(fds[i]);
     int64_t end_ns = clock_now_ns(clock_real()) + 20 * SECOND_NS;
@@ -444,7 +446,7 @@ static void draining_loses_nothing(void **state)
     assert_int_equal(lost, 0);
     /* Answered outside is what was computed inside. */
     int computed = 0;
-    for (int i = 0; i < session.run_count; i++)
+    for (int i = 0; i < fake_run_count(&session); i++)
         computed += session.runs[i];
     assert_int_equal(computed, answered);
 }
