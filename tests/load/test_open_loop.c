@@ -133,6 +133,49 @@ static void warm_up_is_not_counted(void **state)
     open_loop_result_done(&result);
 }
 
+/* A generator that is behind from its first request on: sending takes twice the time between
+ * two requests. Answers are taken all the same, else they would pile up as if in flight. */
+static const struct load_target *slow_inner;
+
+static int slow_submit(void *self, uint64_t request, struct error *err)
+{
+    clock_sleep_until_ns(&fake.source, clock_now_ns(&fake.source) + 2 * MS);
+    return slow_inner->engine->submit(self, request, err);
+}
+
+static int slow_poll(void *self, int64_t deadline_ns, struct load_completion *completions,
+                     size_t capacity, size_t *ret_count, struct error *err)
+{
+    return slow_inner->engine->poll(self, deadline_ns, completions, capacity, ret_count, err);
+}
+
+static void answers_are_taken_while_behind(void **state)
+{
+    (void)state;
+    static const struct load_engine slow = {"slow", slow_submit, slow_poll};
+    struct load_target inner, outer;
+    struct arrivals arrivals;
+    struct open_loop_result result;
+    struct error err;
+    fake_clock_init(&fake, SECOND);
+    null_engine_open(
+        &(struct null_engine_options){.service_ns = MS, .servers = 1, .clock = &fake.source},
+        &inner);
+    slow_inner = &inner;
+    outer = (struct load_target){&slow, inner.self, inner.clock};
+    assert_int_equal(arrivals_parse("constant:1000", SECOND, 1, &arrivals, &err), 0);
+    struct open_loop_options options = {
+        .arrivals = &arrivals, .timeout_ns = 100 * SECOND, .in_flight_max = 10};
+    assert_int_equal(open_loop_run(&outer, &options, &result, &err), 0);
+    assert_int_equal(result.completed, 1000);
+    assert_int_equal(result.dropped, 0);
+    assert_true(result.in_flight_peak <= 2);
+    assert_true(hist_max_ns(result.send_lag) >= 900 * MS);
+    open_loop_result_done(&result);
+    null_engine_close(&inner);
+    arrivals_done(&arrivals);
+}
+
 /* With the real clock: what the generator itself adds, as a ratio to the service time. */
 static void real_clock(void **state)
 {
@@ -184,6 +227,7 @@ int main(void)
         cmocka_unit_test(overload_is_said),
         cmocka_unit_test(servers_share_the_load),
         cmocka_unit_test(warm_up_is_not_counted),
+        cmocka_unit_test(answers_are_taken_while_behind),
         cmocka_unit_test(real_clock),
         cmocka_unit_test(ctrl_c_keeps_what_was_measured),
     };
