@@ -31,12 +31,15 @@ struct outcome {
 
 static const char SERVICES_YAML[] =
     "services:\n"
-    "  - {name: search, model: pytorch/bert-base-uncased, rate_rps: 2000, latency_ms: 100, percentile: "
-    "90}\n"
-    "  - {name: photos, model: pytorch/resnet50, rate_rps: 7500, latency_ms: 100, percentile: 90}\n"
-    "  - {name: tags, model: pytorch/densenet121, rate_rps: 2500, latency_ms: 150, percentile: 90}\n"
+    "  - {name: search, model: pytorch/bert-base-uncased, rate_rps: 2000,\n"
+    "     latency_ms: 100, percentile: 90}\n"
+    "  - {name: photos, model: pytorch/resnet50, rate_rps: 7500,\n"
+    "     latency_ms: 100, percentile: 90}\n"
+    "  - {name: tags, model: pytorch/densenet121, rate_rps: 2500,\n"
+    "     latency_ms: 150, percentile: 90}\n"
     "  - {name: chat, model: pytorch/gpt2, rate_rps: 600, latency_ms: 200, percentile: 90}\n"
-    "  - {name: rank, model: pytorch/roberta-large, rate_rps: 500, latency_ms: 200, percentile: 90}\n"
+    "  - {name: rank, model: pytorch/roberta-large, rate_rps: 500,\n"
+    "     latency_ms: 200, percentile: 90}\n"
     "latency_rule: batch\n";
 
 static double demand(int service, int step, double stated, struct rng *rng)

@@ -16,15 +16,18 @@
 #define CLEANUP(function) __attribute__((cleanup(function)))
 
 /* Defines x_free_ptr(struct x **), for CLEANUP(x_free_ptr) struct x *p = NULL; */
-#define CLEANUP_DEFINE_FREE(x)                                                             \
-    static inline void x##_free_ptr(struct x **pointer) { x##_free(*pointer); }
+#define CLEANUP_DEFINE_FREE(x)                                                                 \
+    static inline void x##_free_ptr(struct x **pointer)                                        \
+    {                                                                                          \
+        x##_free(*pointer);                                                                    \
+    }
 
 /* Gives up ownership: the value of *(&pointer), which becomes NULL. */
-#define STEAL(pointer)                                                                     \
-    ({                                                                                     \
-        __typeof__(pointer) stolen_ = (pointer);                                           \
-        (pointer) = NULL;                                                                  \
-        stolen_;                                                                           \
+#define STEAL(pointer)                                                                         \
+    ({                                                                                         \
+        __typeof__(pointer) stolen_ = (pointer);                                               \
+        (pointer) = NULL;                                                                      \
+        stolen_;                                                                               \
     })
 
 /* For any pointer that free() takes, char ** and the like included. */
@@ -37,6 +40,15 @@ static inline void close_fd(const int *fd)
 {
     if (*fd >= 0)
         close(*fd);
+}
+
+/* As STEAL, of a descriptor: its value, and -1 in its place, which close_fd() leaves alone. */
+static inline int steal_fd(int *fd)
+{
+    int stolen = *fd;
+
+    *fd = -1;
+    return stolen;
 }
 
 static inline void close_file(FILE **file)

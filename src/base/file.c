@@ -43,8 +43,7 @@ static int open_input(const char *path, int *ret_fd, struct error *err)
         return error_set_errno(err, E_IO, "%s: cannot open", path);
     if (S_ISDIR(status.st_mode))
         return error_set(err, E_IO, "%s: is a directory, expected a file", path);
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = steal_fd(&fd);
     return 0;
 }
 
@@ -414,8 +413,7 @@ int file_lock(const char *path, int *ret_fd, struct error *err)
         if (!is_same_file(path, fd))
             continue;
         leave_owner(fd);
-        *ret_fd = fd;
-        fd = -1;
+        *ret_fd = steal_fd(&fd);
         return 0;
     }
     return error_set(err, E_BUSY, "%s: replaced by others again and again; try again", path);

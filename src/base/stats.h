@@ -12,10 +12,11 @@ struct stats_interval {
     double estimate, low, high;
 };
 
-double stats_mean(const double *values, size_t count);            /* 0 when empty */
-double stats_variance(const double *values, size_t count);        /* n − 1; 0 below two */
-double stats_median(const double *values, size_t count);          /* 0 when empty */
-double stats_quantile(const double *values, size_t count, double q); /* R's type 7; 0 when empty */
+double stats_mean(const double *values, size_t count);     /* 0 when empty */
+double stats_variance(const double *values, size_t count); /* n − 1; 0 below two */
+double stats_median(const double *values, size_t count);   /* 0 when empty */
+/* Quantile q of 0 to 1 as R's type 7 interpolates it; 0 when empty. */
+double stats_quantile(const double *values, size_t count, double q);
 /* Quantile of Student's t with df degrees of freedom, 0 < p < 1. */
 double stats_t_quantile(double p, double df);
 /* Student's t confidence interval of the mean at `confidence` (0.95). One value: low =
@@ -27,8 +28,7 @@ struct stats_interval stats_mean_interval(const double *values, size_t count,
 double stats_welch_p(const double *a, size_t a_count, const double *b, size_t b_count);
 /* Mann-Whitney U, two-sided p value: exact without ties up to 20 values a side, else the
  * normal approximation with tie correction; NAN when a side is empty. */
-double stats_mann_whitney_p(const double *a, size_t a_count, const double *b,
-                            size_t b_count);
+double stats_mann_whitney_p(const double *a, size_t a_count, const double *b, size_t b_count);
 /* Least squares y = intercept + slope × x with the coefficient of determination. Without
  * variation in x the slope is 0; without variation in y r_squared is 1. */
 struct stats_line {

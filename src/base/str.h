@@ -24,8 +24,7 @@ void str_clear(struct str *text);
 void str_add(struct str *text, const char *more);
 void str_add_bytes(struct str *text, const void *bytes, size_t length);
 void str_add_char(struct str *text, char c);
-void str_addf(struct str *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void str_addf(struct str *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vaddf(struct str *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 /* Appends the shortest decimal text that reads back to the same double ("971.25", "12",

@@ -171,7 +171,7 @@ static int read_numbers(const char *option, const char *text, int maximum, int *
 static int read_all(struct sweep *sweep, struct error *err)
 {
     const struct sweep_options *given = sweep->given;
-    int batches[NUMBERS_MAX], procs[NUMBERS_MAX];
+    int batches[NUMBERS_MAX] = {0}, procs[NUMBERS_MAX] = {0};
     int failure = bench_settings(&given->how, &sweep->settings, &sweep->board, err);
     if (!failure)
         failure = read_models(sweep, err);

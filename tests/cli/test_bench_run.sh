@@ -65,7 +65,7 @@ for round in $(seq 60); do
 done
 [ $interruptions = 10 ]
 ok $? "ten interruptions"
-[ $parts_status -le 1 ]
+[ "$parts_status" -le 1 ]
 ok $? "then it comes to its end (in round $round)"
 keys whole/result.json >whole.keys
 keys parts/result.json >parts.keys
