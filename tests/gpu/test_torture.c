@@ -9,6 +9,8 @@
  *
  * A run without kill must itself end in the old layout or the new one. TRANCHE_TORTURE=full
  * takes every ordered pair of each board's layouts.
+ *
+ *     test_gpu_torture [BOARD]    one board of the table below, or all of them
  */
 #include "support.h"
 
@@ -289,14 +291,24 @@ static void test_scenario(void **state)
     box_close(&box);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_scenario, (void *)&scenarios[0]),
-        cmocka_unit_test_prestate(test_scenario, (void *)&scenarios[1]),
-        cmocka_unit_test_prestate(test_scenario, (void *)&scenarios[2]),
-        cmocka_unit_test_prestate(test_scenario, (void *)&scenarios[3]),
-    };
+#define SCENARIO(i)                                                                            \
+    {                                                                                          \
+        scenarios[i].fleet, test_scenario, NULL, NULL, (void *)&scenarios[i]                   \
+    }
 
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {SCENARIO(0), SCENARIO(1), SCENARIO(2), SCENARIO(3)};
+    bool found = argc < 2;
+    char filter[64];
+
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        found = found || text_starts_with(tests[i].name, argv[1]);
+    if (!found) {
+        fprintf(stderr, "no scenario on a board %s\n", argv[1]);
+        return 1;
+    }
+    snprintf(filter, sizeof filter, "%s*", argc < 2 ? "" : argv[1]);
+    cmocka_set_test_filter(filter);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
