@@ -312,7 +312,9 @@ static int check_device(struct reader *reader, size_t row,
                 (void *)(uintptr_t)(set->rows.count)); /* index + 1 of this row */
         return 0;
     }
+    assert(reader->device_rows.entries);
     size_t index = (size_t)(uintptr_t)reader->device_rows.entries[position].value;
+    assert(index > 0 && index <= set->rows.count);
     first = &set->rows.data[index - 1];
     if (strcmp(first->device, measurement->device) == 0)
         return 0;

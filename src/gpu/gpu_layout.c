@@ -291,21 +291,20 @@ static int read_widths(const struct mig_board *board, const char *word, const ch
 /* "1c.3g.20gb": the width of a compute-instance device name, 0 for a plain name. */
 static int device_width(const char **name)
 {
-    int width = 0, length = 0;
+    const char *text = *name;
 
-    if (sscanf(*name, "%1dc.%n", &width, &length) == 1 && length) {
-        *name += length;
-        return width;
-    }
-    return 0;
+    if (text[0] < '1' || text[0] > '9' || !text_starts_with(text + 1, "c."))
+        return 0;
+    *name += strlen("1c.");
+    return text[0] - '0';
 }
 
 static int add_word(const struct live_board *live, const char *text, struct gpu_layout *layout,
                     struct error *err)
 {
-    struct word word;
+    struct word word = {0};
     struct mig_layout instances;
-    int profile;
+    int profile = -1;
     CLEANUP(str_done) struct str plain = STR_EMPTY;
 
     int r = split_word(text, &word, err);
@@ -318,9 +317,10 @@ static int add_word(const struct live_board *live, const char *text, struct gpu_
     if (width && !word.start[0] && !word.cis)
         return gpu_layout_add_devices(
             &live->board, layout,
-            (struct gpu_device_request){.profile = profile,
-                                        .ci_slices = width,
-                                        .count = word.repeat[0] ? atoi(word.repeat) : 1},
+            (struct gpu_device_request){
+                .profile = profile,
+                .ci_slices = width,
+                .count = word.repeat[0] ? (int)strtol(word.repeat, NULL, 10) : 1},
             err);
     if (width)
         return bad_word(text, "write the start and the widths as 3g@4:1c+1c", err);

@@ -52,17 +52,16 @@ static void read_processes(const struct gpu_driver *driver, struct gpu *gpu)
 int gpu_inventory_refresh(const struct gpu_driver *driver, struct gpu *gpu, struct error *err)
 {
     const char *uuid = gpu->identity.uuid;
-    int r;
 
     read_processes(driver, gpu);
     if (!gpu->identity.mig_capable)
         return 0;
-    if ((r = driver->ops->mig_mode(driver->self, uuid, &gpu->mode, err)) ||
-        (r = read_board(driver, gpu, err)) ||
-        (r = driver->ops->instances(driver->self, uuid, &gpu->instances, err)))
+    if (driver->ops->mig_mode(driver->self, uuid, &gpu->mode, err) ||
+        read_board(driver, gpu, err) ||
+        driver->ops->instances(driver->self, uuid, &gpu->instances, err))
         return error_wrap(err, "GPU %d", gpu->identity.index);
     assert(gpu->instances.count >= 0 && gpu->instances.count <= GPU_INSTANCES_MAX);
-    r = gpu_layout_from_list(gpu->live, &gpu->instances, &gpu->layout, err);
+    int r = gpu_layout_from_list(gpu->live, &gpu->instances, &gpu->layout, err);
     return r ? error_wrap(err, "GPU %d (%s)", gpu->identity.index, uuid) : 0;
 }
 

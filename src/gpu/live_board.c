@@ -357,13 +357,25 @@ int live_board_profile_of_gi(const struct live_board *live, const struct gpu_gi 
 
 /* --- names --- */
 
+/* A number of at most this many digits and the word behind it, both taken off *text; false
+ * when they do not stand there. */
+static bool take_number(const char **text, size_t digits_max, const char *word, int *ret)
+{
+    size_t digits = strspn(*text, "0123456789");
+
+    if (digits < 1 || digits > digits_max || !text_starts_with(*text + digits, word))
+        return false;
+    *ret = (int)strtol(*text, NULL, 10);
+    *text += digits + strlen(word);
+    return true;
+}
+
 /* "3g.40gb+me" in parts; false when it has not that form. */
 static bool split_name(const char *name, int *ret_slices, int *ret_gb, const char **ret_suffix)
 {
-    int length = 0;
-    if (sscanf(name, "%2dg.%5dgb%n", ret_slices, ret_gb, &length) < 2 || !length)
+    if (!take_number(&name, 2, "g.", ret_slices) || !take_number(&name, 5, "gb", ret_gb))
         return false;
-    *ret_suffix = name + length;
+    *ret_suffix = name;
     return true;
 }
 

@@ -265,7 +265,7 @@ static int op_profiles(void *self, const char *uuid, struct gpu_live_profile *re
 {
     const struct nvml *nvml = self;
     nvmlDevice_t device;
-    int count;
+    int count = 0;
 
     int r = nvml_device_for_mig(nvml, uuid, &device, err);
     if (!r)

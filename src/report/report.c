@@ -4,6 +4,7 @@
  */
 #include "report/report.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -27,6 +28,7 @@ static bool looks_like_json(const struct str *bytes)
 static const struct report_section *find_section(const char *schema)
 {
     for (int i = 0; i < SECTION_COUNT; i++) {
+        assert(SECTIONS[i]);
         const char *prefix = SECTIONS[i]->schema_prefix;
         if (schema ? prefix && text_starts_with(schema, prefix) : !prefix)
             return SECTIONS[i];
