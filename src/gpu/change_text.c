@@ -93,6 +93,17 @@ static const struct gpu_effect *effect_of(const struct gpu_change *change, size_
     return NULL;
 }
 
+/* Containers name MIG devices by a CDI specification that somebody wrote before; nothing
+ * writes it anew when devices come and go (user report R12). */
+static void describe_what_follows(const struct gpu_change *change, struct str *text)
+{
+    if (change->steps.count > 0)
+        str_add(
+            text,
+            "then MIG devices are others: regenerate the CDI specification where containers "
+            "use one (nvidia-ctk cdi generate)\n");
+}
+
 void gpu_change_describe(const struct gpu_inventory *inventory, const struct gpu_change *change,
                          struct str *text)
 {
@@ -112,6 +123,7 @@ void gpu_change_describe(const struct gpu_inventory *inventory, const struct gpu
         gpu_step_describe(inventory, &change->steps.data[i], text);
         str_add_char(text, '\n');
     }
+    describe_what_follows(change, text);
 }
 
 static json_t *layout_to_json(const struct gpu *gpu, const struct mig_layout *layout)

@@ -31,7 +31,7 @@ awk 'length($0) > 84 { exit 1 }' "$work/root_help"
 ok $? "help fits 80 columns"
 
 # Every command has help, and it names the exit through usage.
-mapfile -t commands < <(sed -n '/^commands:/,/^$/s/^  \([a-z-]*\).*/\1/p' "$work/root_help")
+mapfile -t commands < <(sed -n '/^commands:/,/^$/s/^  \([a-z-]\{1,\}\).*/\1/p' "$work/root_help")
 for command in "${commands[@]}"; do
     tranche help "$command"
     is_status 0 "help $command"

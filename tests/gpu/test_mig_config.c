@@ -136,42 +136,48 @@ static void test_written_is_read(void **state)
     mig_config_file_done(&file);
 }
 
-/* The files of users, where the shared data lies beside the source. */
+/* A user's file has this many configs. */
+static void check_file(const char *folder, const char *name, size_t configs)
+{
+    struct mig_config_file file;
+    struct error err;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s/%s", getenv("TRANCHE_SOURCE_ROOT"), folder, name);
+    if (mig_config_read(path, &file, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(file.configs.count, configs);
+    mig_config_file_done(&file);
+}
+
 static void test_files_of_users(void **state)
 {
-    static const struct {
-        const char *name;
-        size_t configs;
-    } files[] = {
-        {"dra_quickstart_mig-parted-config.yaml", 2},
-        {"gpu-operator1602_mixed_and_disabled.yaml", 2},
-        {"issue29_8gpu_custom_config.yaml", 1},
-        {"issue97_config_names_8_gpus_on_2_gpu_node.yaml", 2},
-        {"k8s-test-infra886_infeasible_layouts.yaml", 3},
-        {"nvidia_config-default.yaml", 0},
-        {"nvidia_dgx-station-80gb-config.yaml", 0},
-        {"nvidia_examples_config.yaml", 9},
-        {"gpu-operator_default-mig-parted-config_configmap.yaml", 0},
-    };
+    static const char folder[] = "tests/gpu/data/mig-parted";
+
+    (void)state;
+    check_file(folder, "8_gpus.yaml", 1);
+    check_file(folder, "8_gpus_on_node_of_2.yaml", 2);
+    check_file(folder, "examples.yaml", 9);
+    check_file(folder, "half_without_mig.yaml", 2);
+    check_file(folder, "mixed_and_disabled.yaml", 2);
+    check_file(folder, "sums_fit_placement_does_not.yaml", 3);
+}
+
+/* The long ones of NVIDIA's, where the shared data lies beside the source. */
+static void test_long_files_of_users(void **state)
+{
+    static const char folder[] = "../shared/data/user-files/mig-parted";
     char path[512];
 
     (void)state;
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        struct mig_config_file file;
-        struct error err;
-        snprintf(path, sizeof path, "%s/../shared/data/user-files/mig-parted/%s",
-                 getenv("TRANCHE_SOURCE_ROOT"), files[i].name);
-        if (access(path, R_OK)) {
-            print_message("# %s is not there\n", path);
-            skip();
-        }
-        if (mig_config_read(path, &file, &err))
-            fail_msg("%s", err.text);
-        if (files[i].configs)
-            assert_int_equal(file.configs.count, files[i].configs);
-        assert_true(file.configs.count > 0);
-        mig_config_file_done(&file);
+    snprintf(path, sizeof path, "%s/%s", getenv("TRANCHE_SOURCE_ROOT"), folder);
+    if (access(path, R_OK)) {
+        print_message("# %s is not there\n", path);
+        skip();
     }
+    check_file(folder, "nvidia_config-default.yaml", 81);
+    check_file(folder, "nvidia_dgx-station-80gb-config.yaml", 9);
+    check_file(folder, "gpu-operator_default-mig-parted-config_configmap.yaml", 81);
 }
 
 int main(void)
@@ -179,7 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),           cmocka_unit_test(test_complaints),
         cmocka_unit_test(test_config_map),     cmocka_unit_test(test_written_is_read),
-        cmocka_unit_test(test_files_of_users),
+        cmocka_unit_test(test_files_of_users), cmocka_unit_test(test_long_files_of_users),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,14 +2,16 @@
  *
  * What users of MIG reported of layouts, names, drivers and roll-outs, one test a report, with
  * the behaviour that they should have met. G: layouts and placement; N: names and tables; R:
- * apply and roll-out; U: device names. Reports of metrics (M) are in test_metrics.c; those of
- * Kubernetes labels, planners and runtimes belong to other modules: R2's and R3's labels, R7,
- * R9, R11, R12, R16 to R19, U1 to U4.
+ * apply and roll-out; U: device names. Reports of metrics (M) are in test_metrics.c; what a
+ * user of the program meets (R16, R18) in tests/cli/test_user_reports.sh. Not of layouts or
+ * drivers: labels of Kubernetes (those of R2 and R3, R7, R9), what a runtime makes of a UUID
+ * (U1) and training over several ranks (U2, U3), which no service of the contract has.
  */
 #include "wrap_driver.h"
 
 #include <sys/wait.h>
 
+#include "gpu/mps.h"
 #include "sim/store.h"
 
 static struct sim_box box;
@@ -657,6 +659,50 @@ static void test_r10_enabled_and_empty_is_said(void **state)
     assert_null(strstr(kept.bytes, "without an instance"));
 }
 
+/* From MPS to MIG on one node: the server that is left over is named, not driven out. */
+static void add_mps_server(struct sim_machine *machine)
+{
+    struct sim_process process = {.pid = (uint32_t)getpid(),
+                                  .gi = NVML_NO_INSTANCE_ID,
+                                  .ci = NVML_NO_INSTANCE_ID,
+                                  .name = "nvidia-cuda-mps-server"};
+
+    assert_true(sim_add_process(machine, &process));
+}
+
+static void remove_processes(struct sim_machine *machine)
+{
+    machine->process_count = 0;
+}
+
+static void test_r11_mps_server_is_in_the_way(void **state)
+{
+    struct error err;
+
+    (void)state;
+    free(box_layouts());
+    change_machine(add_mps_server);
+    assert_int_equal(apply_here(CONFIG("all", "3g.20gb: 2"), NULL, &err), -E_BUSY);
+    assert_has(err.text, "(nvidia-cuda-mps-server)");
+    assert_layouts("off");
+    change_machine(remove_processes);
+    assert_int_equal(apply_here(CONFIG("all", "3g.20gb: 2"), NULL, &err), 0);
+    assert_layouts("3g.20gb@0 3g.20gb@4");
+}
+
+static void test_r12_cdi_is_named_when_devices_change(void **state)
+{
+    CLEANUP(str_done) struct str first = STR_EMPTY;
+    CLEANUP(str_done) struct str again = STR_EMPTY;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(apply_here(CONFIG("all", "3g.20gb: 2"), &first, &err), 0);
+    assert_has(first.bytes, "regenerate the CDI specification");
+    assert_int_equal(apply_here(CONFIG("all", "3g.20gb: 2"), &again, &err), 0);
+    assert_null(strstr(again.bytes, "CDI")); /* nothing changed */
+}
+
 /* A monitor holds the driver: the change is pending, and what is owed is said. */
 static void test_r13_pending_says_what_is_owed(void **state)
 {
@@ -707,7 +753,96 @@ static void test_r15_what_blocks_the_way_back_is_named(void **state)
     assert_layouts("4g.20gb@0 2g.10gb@4");
 }
 
+/* The sum of a number over the instances of one GPU of the inventory's JSON. */
+static json_int_t sum_of(const json_t *gpu, const char *list, const char *key)
+{
+    json_t *instances = json_object_get(gpu, "instances");
+    json_int_t sum = 0;
+    json_t *instance, *item;
+    size_t i, j;
+
+    json_array_foreach(instances, i, instance)
+    {
+        if (!list)
+            sum += json_integer_value(json_object_get(instance, key));
+        else
+            json_array_foreach(json_object_get(instance, list), j, item) sum +=
+                json_integer_value(json_object_get(item, key));
+    }
+    return sum;
+}
+
+/* One partitioned GPU and one whole: each is one or the other, never both. */
+static void test_r17_a_partitioned_gpu_is_not_whole(void **state)
+{
+    struct gpu_inventory inventory;
+
+    (void)state;
+    open_fleet("a100-40gb:2");
+    box_must_apply(&box, "3g@0 3g@4|off");
+    box_read(&inventory);
+    json_t *json = gpu_inventory_to_json(&inventory);
+    json_t *gpus = json_object_get(json, "gpus");
+    json_t *parted = json_array_get(gpus, 0), *whole = json_array_get(gpus, 1);
+    assert_true(json_is_true(json_object_get(parted, "mig_enabled")));
+    assert_int_equal(json_array_size(json_object_get(parted, "instances")), 2);
+    assert_true(sum_of(parted, NULL, "memory_mib") <=
+                json_integer_value(json_object_get(parted, "memory_mib")));
+    assert_true(json_is_false(json_object_get(whole, "mig_enabled")));
+    assert_int_equal(json_array_size(json_object_get(whole, "instances")), 0);
+    json_decref(json);
+    gpu_inventory_done(&inventory);
+}
+
+/* Four devices of 1g are not four of 7g: slices and memory tell what was taken. */
+static void test_r19_slices_and_memory_not_devices(void **state)
+{
+    struct gpu_inventory inventory;
+    json_int_t slices = 0, memory = 0;
+
+    (void)state;
+    open_fleet("a100-40gb:5");
+    box_must_apply(&box, "4x1g|7g");
+    box_read(&inventory);
+    json_t *json = gpu_inventory_to_json(&inventory);
+    json_t *gpus = json_object_get(json, "gpus"), *small = json_array_get(gpus, 0);
+    for (size_t i = 1; i < 5; i++) {
+        slices += sum_of(json_array_get(gpus, i), "compute_instances", "slices");
+        memory += sum_of(json_array_get(gpus, i), NULL, "memory_mib");
+    }
+    assert_int_equal(sum_of(small, "compute_instances", "slices"), 4);
+    assert_int_equal(slices, 28);
+    assert_int_equal(sum_of(small, NULL, "memory_mib"), 4 * 4864);
+    assert_int_equal(memory, 4 * 40320);
+    json_decref(json);
+    gpu_inventory_done(&inventory);
+}
+
 /* --- U: device names --- */
+
+/* R18 and U4: a process is given one MIG device, by its UUID. */
+static void test_r18_u4_one_device_a_process(void **state)
+{
+    struct gpu_inventory inventory;
+    struct mps_options options = {.folder = box.folder};
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    struct error err;
+    char both[2 * GPU_TEXT_SIZE + 2], line[2 * GPU_TEXT_SIZE];
+
+    (void)state;
+    box_must_apply(&box, "3g@0 3g@4");
+    box_read(&inventory);
+    const struct gpu_gi *gi = inventory.gpus.data[0].instances.gi;
+    snprintf(both, sizeof both, "%s,%s", gi[0].ci[0].uuid, gi[1].ci[0].uuid);
+    options.device = both;
+    assert_int_equal(mps_env(&options, &text, &err), -E_INPUT);
+    assert_has(err.text, "is no device");
+    options.device = gi[1].ci[0].uuid;
+    assert_int_equal(mps_env(&options, &text, &err), 0);
+    snprintf(line, sizeof line, "CUDA_VISIBLE_DEVICES='%s'\n", gi[1].ci[0].uuid);
+    assert_has(text.bytes, line);
+    gpu_inventory_done(&inventory);
+}
 
 static void test_u5_a_uuid_comes_back_with_another_profile(void **state)
 {
@@ -763,9 +898,14 @@ int main(void)
         BOXED(test_r6_a_busy_neighbour_is_not_touched),
         BOXED(test_r8_mixed_node),
         BOXED(test_r10_enabled_and_empty_is_said),
+        BOXED(test_r11_mps_server_is_in_the_way),
+        BOXED(test_r12_cdi_is_named_when_devices_change),
         BOXED(test_r13_pending_says_what_is_owed),
         BOXED(test_r14_after_a_reboot_it_is_applied_again),
         BOXED(test_r15_what_blocks_the_way_back_is_named),
+        BOXED(test_r17_a_partitioned_gpu_is_not_whole),
+        BOXED(test_r19_slices_and_memory_not_devices),
+        BOXED(test_r18_u4_one_device_a_process),
         BOXED(test_u5_a_uuid_comes_back_with_another_profile),
     };
 
