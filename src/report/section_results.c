@@ -171,6 +171,7 @@ static void add_figure(struct results *results, size_t figure, struct str *html)
         results->series_key < 0 ? 1 : results->keys[results->series_key].values.count;
     struct chart_series series[CANVAS_SERIES_COUNT];
     double *means[CANVAS_SERIES_COUNT], *lows[CANVAS_SERIES_COUNT], *highs[CANVAS_SERIES_COUNT];
+    assert(series_count > 0 && series_count <= CANVAS_SERIES_COUNT);
     for (size_t s = 0; s < series_count; s++) {
         means[s] = blank(&results->arena, CATEGORIES_MOST);
         lows[s] = blank(&results->arena, CATEGORIES_MOST);
@@ -185,6 +186,7 @@ static void add_figure(struct results *results, size_t figure, struct str *html)
             at = (ptrdiff_t)map_put(&categories, category, NULL);
         if (at < 0 || s < 0)
             continue;
+        assert((size_t)s < series_count && at < CATEGORIES_MOST);
         means[s][at] = figure_of(cell, FIGURES[figure].figure, "mean");
         lows[s][at] = figure_of(cell, FIGURES[figure].figure, "low");
         highs[s][at] = figure_of(cell, FIGURES[figure].figure, "high");
