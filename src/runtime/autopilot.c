@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "plan/run.h"
@@ -16,15 +16,27 @@ enum { BISECTIONS = 7, MINUTES_OF_DAY = 24 * 60 };
 #define LEAST_FACTOR 0.01
 #define TOLERANCE    1e-9
 
+/* "22:30" and then `end`, as minutes of the day (24:00 is its end); -1 for anything else. */
+static int minutes(const char *text, char end)
+{
+    for (int i = 0; i < 5; i++)
+        if (i == 2 ? text[i] != ':' : text[i] < '0' || text[i] > '9')
+            return -1;
+    int hour = (text[0] - '0') * 10 + text[1] - '0';
+    int minute = (text[3] - '0') * 10 + text[4] - '0';
+    int total = hour * 60 + minute;
+    return text[5] == end && minute < 60 && total <= MINUTES_OF_DAY ? total : -1;
+}
+
 int autopilot_hours_parse(const char *text, struct autopilot_hours *ret_hours,
                           struct error *err)
 {
-    int h1, m1, h2, m2, length = 0;
-    if (sscanf(text, "%2d:%2d-%2d:%2d%n", &h1, &m1, &h2, &m2, &length) != 4 || text[length] ||
-        h1 < 0 || h1 > 23 || h2 < 0 || h2 > 24 || m1 < 0 || m1 > 59 || m2 < 0 || m2 > 59 ||
-        h2 * 60 + m2 > MINUTES_OF_DAY)
+    int from = minutes(text, '-');
+    const char *dash = strchr(text, '-');
+    int to = dash ? minutes(dash + 1, '\0') : -1;
+    if (from < 0 || to < 0 || from >= MINUTES_OF_DAY)
         return error_set(err, E_USAGE, "quiet hours '%s': expected HH:MM-HH:MM", text);
-    *ret_hours = (struct autopilot_hours){h1 * 60 + m1, h2 * 60 + m2};
+    *ret_hours = (struct autopilot_hours){from, to};
     return 0;
 }
 

@@ -88,6 +88,20 @@ static int tell(const struct router *router, const char *command, const char *su
                      words);
 }
 
+int router_pool_number(const char *name, const char **ret_end)
+{
+    static const char PREFIX[] = "pool";
+    char *end = NULL;
+    if (!text_starts_with(name, PREFIX))
+        return -1;
+    long number = strtol(name + strlen(PREFIX), &end, 10);
+    if (end == name + strlen(PREFIX) || number < 0 || number >= ROUTER_BACKENDS)
+        return -1;
+    if (ret_end)
+        *ret_end = end;
+    return (int)number;
+}
+
 /* ---- services --------------------------------------------------------------------- */
 
 int router_find(const struct router *router, const char *service)
@@ -258,8 +272,8 @@ static void read_row(char *row, const int columns[COLUMN_COUNT],
             return;
         value[c] = fields[columns[c]];
     }
-    int backend;
-    if (sscanf(value[COLUMN_PROXY], "pool%d", &backend) != 1)
+    int backend = router_pool_number(value[COLUMN_PROXY], NULL);
+    if (backend < 0)
         return;
     if (strcmp(value[COLUMN_SERVER], "BACKEND") == 0) {
         struct router_backend *entry = vec_push(&statistics->backends);
@@ -273,8 +287,8 @@ static void read_row(char *row, const int columns[COLUMN_COUNT],
     struct router_server *entry = vec_push(&statistics->servers);
     *entry = (struct router_server){.backend = backend,
                                     .state = server_state(value[COLUMN_STATUS]),
-                                    .sessions = atoi(value[COLUMN_SESSIONS]),
-                                    .weight = atoi(value[COLUMN_WEIGHT])};
+                                    .sessions = (int)strtol(value[COLUMN_SESSIONS], NULL, 10),
+                                    .weight = (int)strtol(value[COLUMN_WEIGHT], NULL, 10)};
     snprintf(entry->name, sizeof entry->name, "%s", value[COLUMN_SERVER]);
 }
 

@@ -92,6 +92,9 @@ int router_remove(struct router *router, int backend, const char *name, struct e
 int router_read(struct router *router, struct router_statistics *ret_statistics,
                 struct error *err);
 
+/* N of a backend's name "poolN"; -1 for any other. *ret_end (may be NULL): what follows. */
+int router_pool_number(const char *name, const char **ret_end);
+
 /* Private: router_config.c */
 int router_write_config(const struct router *router, struct error *err);
 int router_write_map(const struct router *router, struct error *err);

@@ -93,12 +93,13 @@ static void read_map(struct router *router)
 {
     CLEANUP(free_ptr) char *path = state_folder_file(router->folder, "services.map");
     CLEANUP(close_file) FILE *file = fopen(path, "re");
-    char service[ROUTER_NAME_SIZE];
-    int backend;
+    char service[ROUTER_NAME_SIZE], pool[16];
     memset(router->services, 0, sizeof router->services);
-    while (file && fscanf(file, "%127s pool%d", service, &backend) == 2)
-        if (backend >= 0 && backend < ROUTER_BACKENDS)
+    while (file && fscanf(file, "%127s %15s", service, pool) == 2) {
+        int backend = router_pool_number(pool, NULL);
+        if (backend >= 0)
             snprintf(router->services[backend], ROUTER_NAME_SIZE, "%s", service);
+    }
 }
 
 /* In the child: out of our session, so that it outlives us. */

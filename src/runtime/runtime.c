@@ -458,8 +458,9 @@ static void sweep_unfinished(const char *folder)
     const struct dirent *entry;
     while (listing && (entry = readdir(listing))) {
         struct process_id writer;
-        int pid;
-        if (sscanf(entry->d_name, ".tranche-%d-", &pid) != 1 || process_id_of(pid, &writer))
+        static const char PREFIX[] = ".tranche-"; /* then the writer's pid */
+        if (!text_starts_with(entry->d_name, PREFIX) ||
+            process_id_of((pid_t)strtol(entry->d_name + strlen(PREFIX), NULL, 10), &writer))
             continue;
         CLEANUP(free_ptr) char *path = state_folder_file(folder, entry->d_name);
         unlink(path);

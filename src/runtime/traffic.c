@@ -50,10 +50,19 @@ int traffic_listen(struct traffic *traffic, const char *folder, struct error *er
 
 void traffic_note(struct traffic *traffic, const char *line, int64_t now_ns)
 {
-    int backend, status;
-    double latency_ms;
-    if (sscanf(line, "request pool%d %*s %d %lf", &backend, &status, &latency_ms) != 3 ||
-        backend < 0 || backend >= ROUTER_BACKENDS)
+    static const char PREFIX[] = "request ";
+    const char *rest = NULL;
+    if (!text_starts_with(line, PREFIX))
+        return;
+    int backend = router_pool_number(line + strlen(PREFIX), &rest);
+    const char *server = backend >= 0 && *rest == ' ' ? rest + 1 : NULL;
+    const char *figures = server ? strchr(server, ' ') : NULL;
+    char *after_status = NULL, *after_latency = NULL;
+    if (!figures)
+        return;
+    long status = strtol(figures, &after_status, 10);
+    double latency_ms = strtod(after_status, &after_latency);
+    if (after_latency == after_status)
         return;
     struct traffic_backend *entry = &traffic->backends[backend];
     bool answered = status >= 200 && status < 300;
