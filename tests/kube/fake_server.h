@@ -35,6 +35,7 @@ struct server_step {
 
 struct server_request {
     char *method, *uri, *body, *content_type, *authorization;
+    char *probe; /* X-Probe: what a proxy in between says of the client's connection */
 };
 
 struct fake_server {
@@ -148,6 +149,7 @@ static struct server_step server_note(struct fake_server *server,
             .body = xstrdup(receiving->body.bytes),
             .content_type = server_header(connection, "Content-Type"),
             .authorization = server_header(connection, "Authorization"),
+            .probe = server_header(connection, "X-Probe"),
         };
         server->request_count++;
     }
@@ -224,6 +226,7 @@ static void server_stop(struct fake_server *server)
         free(request->body);
         free(request->content_type);
         free(request->authorization);
+        free(request->probe);
     }
     pthread_mutex_destroy(&server->lock);
     pthread_cond_destroy(&server->ending_changed);

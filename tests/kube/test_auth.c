@@ -35,7 +35,6 @@ static char *write_file(const char *name, const char *text)
 
 static void test_kubeconfig(void **state)
 {
-    CLEANUP(free_ptr) char *ca = write_file("ca.pem", "CA\n");
     CLEANUP(free_ptr)
     char *path = write_file(
         "good",
@@ -46,6 +45,7 @@ static void test_kubeconfig(void **state)
     struct error err = {0};
 
     (void)state;
+    free(write_file("ca.pem", "CA\n"));
     if (kube_auth_from_file(path, NULL, &auth, &err) < 0)
         fail_msg("%s", err.text);
     assert_string_equal(auth->server, "https://h:6443");
@@ -119,13 +119,13 @@ static void test_bad_kubeconfig(void **state)
 
 static void test_pod(void **state)
 {
-    CLEANUP(free_ptr) char *ca = write_file("ca.crt", "CA\n");
     CLEANUP(free_ptr) char *token = write_file("token", "first\n");
-    CLEANUP(free_ptr) char *namespace = write_file("namespace", "mine");
     CLEANUP(kube_auth_free_ptr) struct kube_auth *auth = NULL;
     bool changed = false;
 
     (void)state;
+    free(write_file("ca.crt", "CA\n"));
+    free(write_file("namespace", "mine"));
     assert_int_equal(kube_auth_from_pod(folder, "fd00::1", "443", &auth, NULL), 0);
     assert_string_equal(auth->server, "https://[fd00::1]:443");
     assert_string_equal(auth->namespace, "mine");

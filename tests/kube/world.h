@@ -36,8 +36,9 @@ struct world_options {
     const char *token_file;
 };
 
-static void world_start(struct world *world, const struct server_step *steps, size_t count,
-                        const struct world_options *options)
+__attribute__((unused)) static void world_start(struct world *world,
+                                                const struct server_step *steps, size_t count,
+                                                const struct world_options *options)
 {
     struct error err = {0};
 
@@ -59,7 +60,7 @@ static void world_start(struct world *world, const struct server_step *steps, si
                                                       .seed = 1});
 }
 
-static void world_stop(struct world *world)
+__attribute__((unused)) static void world_stop(struct world *world)
 {
     kube_client_free(world->client);
     kube_loop_free(world->loop);
