@@ -16,10 +16,14 @@ struct arena {
 
 /* count × size zeroed bytes, aligned for any type; never NULL; freed by arena_done(). */
 void *arena_alloc(struct arena *arena, size_t count, size_t size);
+/* A copy of text in the arena; never NULL. */
 char *arena_strdup(struct arena *arena, const char *text);
+/* A copy of the first `length` bytes of text, terminated; never NULL. */
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
+/* The formatted text in the arena; never NULL. */
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Frees all that the arena gave out; it is empty after and may be used again. */
 void arena_done(struct arena *arena);
 
 #endif

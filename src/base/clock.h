@@ -15,8 +15,11 @@ struct clock_source {
     void *self;
 };
 
+/* CLOCK_MONOTONIC of this machine; borrowed, never NULL. */
 const struct clock_source *clock_real(void);
+/* Nanoseconds since an arbitrary start; never goes back. */
 int64_t clock_now_ns(const struct clock_source *clock);
+/* Sleeps until the clock shows deadline_ns; may return early on a signal. */
 void clock_sleep_until_ns(const struct clock_source *clock, int64_t deadline_ns);
 /* Wall time (CLOCK_REALTIME) as "2026-03-01T12:00:00Z" into ret[21]; for provenance. */
 void clock_wall_text(char ret[21]);
@@ -25,6 +28,7 @@ struct fake_clock {
     struct clock_source source; /* pass &fake.source */
     int64_t time_ns;
 };
+/* A clock for tests: it shows start_ns and moves only by sleeping or by hand. */
 void fake_clock_init(struct fake_clock *fake, int64_t start_ns);
 
 #endif

@@ -21,11 +21,15 @@ int csv_parse(const char *name, const char *bytes, size_t length, struct csv **r
               struct error *err);
 /* file_read() then csv_parse(). */
 int csv_read(const char *path, struct csv **ret_csv, struct error *err);
+/* Frees the table and every text that was borrowed from it; NULL is fine. */
 void csv_free(struct csv *csv);
 CLEANUP_DEFINE_FREE(csv)
 
+/* The name given to csv_parse(), for messages. */
 const char *csv_name(const struct csv *csv);
+/* Columns of the header; every row has as many fields. */
 size_t csv_column_count(const struct csv *csv);
+/* The header of a column below csv_column_count(); borrowed. */
 const char *csv_column_name(const struct csv *csv, size_t column);
 int csv_find_column(const struct csv *csv, const char *name); /* -1 when absent */
 size_t csv_row_count(const struct csv *csv);

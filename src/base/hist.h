@@ -17,16 +17,23 @@
 
 struct hist;
 
+/* An empty histogram; never NULL; hist_free() it. */
 struct hist *hist_new(void);
 void hist_free(struct hist *hist); /* NULL is fine */
 CLEANUP_DEFINE_FREE(hist)
 
+/* Counts one value: below 1 ns as 1 ns, above an hour as an hour (saturated). */
 void hist_record(struct hist *hist, int64_t value_ns);
+/* Counts the same value `count` times. */
 void hist_record_many(struct hist *hist, int64_t value_ns, uint64_t count);
+/* Adds all counts of `from`; percentiles are then those of both together. */
 void hist_merge(struct hist *into, const struct hist *from);
+/* Forgets all values. */
 void hist_reset(struct hist *hist);
 
+/* How many values were recorded, saturated ones included. */
 uint64_t hist_count(const struct hist *hist);
+/* How many of them were above an hour. */
 uint64_t hist_saturated(const struct hist *hist);
 int64_t hist_min_ns(const struct hist *hist); /* 0 when empty */
 int64_t hist_max_ns(const struct hist *hist); /* both exact */

@@ -19,6 +19,7 @@
  * result is a new reference. */
 int json_parse(const char *name, const char *bytes, size_t length, json_t **ret_root,
                struct error *err);
+/* file_read() then json_parse(), with the path as name. */
 int json_read(const char *path, json_t **ret_root, struct error *err);
 
 static inline void json_decref_ptr(json_t **json)
@@ -34,6 +35,7 @@ struct json_place {
     size_t index;    /* of a list item, when key is NULL and parent is not */
 };
 
+/* E_INPUT "FILE: path.to[3].field: TEXT". */
 int json_error_at(const struct json_place *place, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -12,6 +12,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
+/* Writes messages of this level and of more urgent ones; for the whole process. */
 void log_set_level(enum log_level level);
 /* Whether messages of this level are written. */
 bool log_enabled(enum log_level level);

@@ -28,6 +28,7 @@ void *map_get(const struct map *map, const char *key);
 ptrdiff_t map_find(const struct map *map, const char *key);
 /* Adds or replaces; returns the position of the entry. */
 size_t map_put(struct map *map, const char *key, void *value);
+/* Frees keys and tables, not the values; the map is empty after. */
 void map_done(struct map *map);
 
 #endif

@@ -135,6 +135,7 @@ struct parsed_options {
  * and superfluous words are no error. On failure there is nothing to free. */
 int options_parse(const struct command *command, struct arguments words,
                   struct parsed_options *ret_parsed, struct error *err);
+/* Frees what options_parse() made. */
 void options_done(const struct command *command, struct parsed_options *parsed);
 
 /* Follows words down the tree as far as they name commands, from *ret_command = root on;

@@ -21,10 +21,15 @@ extern char str_empty_bytes[1];
 
 void str_done(struct str *text); /* frees; *text is STR_EMPTY after */
 void str_clear(struct str *text);
+/* Appends a text. */
 void str_add(struct str *text, const char *more);
+/* Appends `length` bytes, NUL among them or not. */
 void str_add_bytes(struct str *text, const void *bytes, size_t length);
+/* Appends one byte. */
 void str_add_char(struct str *text, char c);
+/* Appends a formatted text. */
 void str_addf(struct str *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* As str_addf(). */
 void str_vaddf(struct str *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 /* Appends the shortest decimal text that reads back to the same double ("971.25", "12",
@@ -33,6 +38,7 @@ void str_add_number(struct str *text, double value);
 /* The text itself, owned by the caller (free()); *text is STR_EMPTY after. */
 char *str_take(struct str *text);
 
+/* Whether text begins, or ends, with these bytes; the empty text always does. */
 bool text_starts_with(const char *text, const char *prefix);
 bool text_ends_with(const char *text, const char *suffix);
 /* Columns that a UTF-8 text takes on a terminal (wcwidth; invalid bytes count 1). */

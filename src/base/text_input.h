@@ -27,6 +27,7 @@ int text_input_open(struct text_input *ret_input, const char *name, const char *
 struct text_position {
     unsigned line, column;
 };
+/* Where byte `offset` stands; the end of the text is a place, too. */
 struct text_position text_input_position(const struct text_input *input, size_t offset);
 
 /* E_INPUT "NAME:LINE:COL: …" for that byte. */

@@ -31,12 +31,17 @@ struct yaml_node {
 
 struct yaml; /* owns the tree */
 
+/* Parses bytes; name is for messages. The tree is freed with yaml_free(). */
 int yaml_parse(const char *name, const char *bytes, size_t length, struct yaml **ret_yaml,
                struct error *err);
+/* file_read() then yaml_parse(), with the path as name. */
 int yaml_read(const char *path, struct yaml **ret_yaml, struct error *err);
+/* Frees the tree with all nodes and texts; NULL is fine. */
 void yaml_free(struct yaml *yaml);
 CLEANUP_DEFINE_FREE(yaml)
+/* The outermost node; never NULL. */
 const struct yaml_node *yaml_root(const struct yaml *yaml);
+/* The name given to yaml_parse(), for messages. */
 const char *yaml_name(const struct yaml *yaml);
 
 /* The value under key, or NULL; map must be a map. */

@@ -95,6 +95,7 @@ struct bench_reference {
 int bench_measure(const struct bench_how *how, const struct measure_settings *settings,
                   const struct measure_cell *cell, struct bench_reference *reference,
                   struct measurement_set *set, struct verdict *ret_verdict, struct error *err);
+/* Frees what the reference holds. */
 void bench_reference_done(struct bench_reference *reference);
 
 /* Reads the file of --append into the set when it is there. */

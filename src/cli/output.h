@@ -17,6 +17,7 @@ int output_write(const char *path, const struct str *text, struct error *err);
 
 /* Whether standard output, or standard error, is a terminal. */
 bool output_is_terminal(void);
+/* Whether a person watches standard error: progress is shown there alone. */
 bool output_messages_are_on_terminal(void);
 
 /* The styles of text on a terminal. */

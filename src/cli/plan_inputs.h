@@ -19,6 +19,7 @@ struct plan_inputs {
 /* Reads and matches both files; fleet_text may be NULL. E_INPUT or E_IO with the place. */
 int plan_inputs_read(struct plan_inputs *inputs, const char *services_path,
                      const char *measurements_path, const char *fleet_text, struct error *err);
+/* Frees services and measurements. */
 void plan_inputs_done(struct plan_inputs *inputs);
 
 /* The options of those inputs, for a struct with services, measurements, fleet and json. */

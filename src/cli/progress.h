@@ -13,6 +13,7 @@
 struct progress {
     int64_t shown_ns; /* monotonic time of the last rewriting; 0: none yet */
 };
+/* Replaces the line shown before; nothing when standard error is no terminal. */
 void progress_show(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Clears the line; call before a message and at the end. */

@@ -22,11 +22,13 @@ struct table;
 
 /* A table without rows; columns is copied. Never NULL. */
 struct table *table_new(const struct table_column *columns, size_t column_count);
+/* Frees the table; NULL is fine. */
 void table_free(struct table *table);
 CLEANUP_DEFINE_FREE(table)
 
 /* Fills the next cell, from left to right, then the next row. NULL is an empty cell. */
 void table_add(struct table *table, const char *cell);
+/* Adds the next cell, formatted. */
 void table_addf(struct table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A number with this many decimals. */

@@ -63,20 +63,25 @@ struct canvas;
 struct canvas *canvas_svg_new(double width, double height, const char *title);
 /* With `colour`, the text has ANSI escapes. */
 struct canvas *canvas_text_new(double width, double height, bool colour);
+/* Frees the canvas; NULL is fine. */
 void canvas_free(struct canvas *canvas);
 CLEANUP_DEFINE_FREE(canvas)
 
+/* A rectangle filled in one of the ways above. */
 void canvas_rect(struct canvas *canvas, struct canvas_rect rect, enum canvas_colour colour,
                  enum canvas_fill fill);
+/* A straight line. */
 void canvas_line(struct canvas *canvas, struct canvas_point from, struct canvas_point to,
                  enum canvas_colour colour, enum canvas_stroke stroke);
 /* A line through count >= 1 points. */
 void canvas_polyline(struct canvas *canvas, const struct canvas_point *points, size_t count,
                      enum canvas_colour colour, enum canvas_stroke stroke);
+/* One line of text; where it is longer than its place it is not cut. */
 void canvas_text(struct canvas *canvas, const struct canvas_text *text);
 /* What is drawn until the end belongs together; title is shown where a pointer rests on
  * it (SVG). May be nested. */
 void canvas_group_begin(struct canvas *canvas, const char *title);
+/* Ends the group begun last. */
 void canvas_group_end(struct canvas *canvas);
 
 /* Appends the whole picture, which ends with a newline. Once, after all drawing. */

@@ -50,6 +50,7 @@ struct layout_picture {
 
 /* Appends the picture. A text line is at most 80 columns where columns is 0 or 1. */
 void layout_picture_svg(const struct layout_picture *picture, struct str *svg);
+/* Appends the picture for a terminal; with `colour`, with ANSI escapes. */
 void layout_picture_text(const struct layout_picture *picture, bool colour, struct str *text);
 
 #endif

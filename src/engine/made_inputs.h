@@ -28,6 +28,7 @@ struct made_inputs {
  * no tensor of numbers or takes over 4 GiB. */
 int made_inputs_new(const struct session *session, int batch, const char *shapes, uint64_t seed,
                     struct made_inputs **ret_inputs, struct error *err);
+/* Frees the inputs; NULL is fine. */
 void made_inputs_free(struct made_inputs *inputs);
 CLEANUP_DEFINE_FREE(made_inputs)
 

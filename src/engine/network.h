@@ -23,7 +23,9 @@ enum network_purpose { NETWORK_INFERENCE, NETWORK_TRAINING };
 
 struct network;
 
+/* An empty network; never NULL. */
 struct network *network_new(enum network_purpose purpose);
+/* Frees the network; NULL is fine. */
 void network_free(struct network *network);
 CLEANUP_DEFINE_FREE(network)
 
@@ -35,6 +37,7 @@ float reference_random(uint32_t *state);
     ((struct tensor_shape){.rank = sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),   \
                            .size = {__VA_ARGS__}})
 
+/* Adds an input of the graph; the number of its value. */
 int network_input(struct network *network, const char *name, enum tensor_element element,
                   struct tensor_shape shape);
 /* A trainable tensor with this standard deviation at the start (0: all zero, and
@@ -42,8 +45,10 @@ int network_input(struct network *network, const char *name, enum tensor_element
 struct network_start {
     float deviation, constant;
 };
+/* Adds a parameter with its start values; the number of its value. */
 int network_parameter(struct network *network, const char *name, struct tensor_shape shape,
                       struct network_start start);
+/* The shape of a value; borrowed until the next value is added. */
 const struct tensor_shape *network_shape(const struct network *network, int value);
 size_t network_parameter_count(const struct network *network); /* numbers, not tensors */
 
@@ -57,8 +62,11 @@ int network_add(struct network *network, int a, int b);      /* same shape */
 int network_add_bias(struct network *network, int x, int b); /* b [last size of x] */
 /* Matrix product over the last two sizes; b has rank 2, or a's rank and leading sizes. */
 int network_matmul(struct network *network, int a, int b);
+/* x × factor. */
 int network_scale(struct network *network, int x, float factor);
+/* The same elements in another shape; their number must agree. */
 int network_reshape(struct network *network, int x, struct tensor_shape shape);
+/* The axes of x in this order, as many entries as x has axes. */
 int network_transpose(struct network *network, int x, const int64_t *order);
 int network_softmax(struct network *network, int x); /* over the last size */
 int network_layer_norm(struct network *network, int x, int gain, int bias); /* eps 1e-5 */

@@ -32,6 +32,7 @@ CLEANUP_DEFINE_FREE(onnx_runtime)
 
 /* "1.31.1", and the resolved path: for provenance. */
 const char *onnx_runtime_version(const struct onnx_runtime *runtime);
+/* Where the library was found; borrowed. */
 const char *onnx_runtime_path(const struct onnx_runtime *runtime);
 /* Appends the names of its execution providers, separated by blanks
  * ("CPUExecutionProvider"). */

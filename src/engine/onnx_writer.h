@@ -49,15 +49,19 @@ struct onnx_name onnx_operator(struct onnx_graph *graph, const char *type,
 /* Gives a value another name (operator Identity): for outputs. */
 void onnx_alias(struct onnx_graph *graph, struct onnx_name from, struct onnx_name to);
 
+/* A constant of one float; the name of its value. */
 struct onnx_name onnx_constant_float(struct onnx_graph *graph, float value);
+/* A constant list of `count` whole numbers; the name of its value. */
 struct onnx_name onnx_constant_ints(struct onnx_graph *graph, const int64_t *values, int count);
 
 /* A tensor stored in the model; data has as many elements as the shape says. */
 void onnx_weights(struct onnx_graph *graph, struct onnx_name name, enum tensor_element element,
                   const struct tensor_shape *shape, const void *data);
 
+/* Declares an input of the graph. */
 void onnx_input(struct onnx_graph *graph, struct onnx_name name, enum tensor_element element,
                 const struct tensor_shape *shape);
+/* Declares an output of the graph, made by a node. */
 void onnx_output(struct onnx_graph *graph, struct onnx_name name, enum tensor_element element,
                  const struct tensor_shape *shape);
 

@@ -51,6 +51,7 @@ int session_open_bytes(struct onnx_runtime *runtime, const char *name, const str
 void session_free(struct session *session); /* its calls must be gone; NULL is fine */
 CLEANUP_DEFINE_FREE(session)
 
+/* Inputs and outputs of the model in its own order; borrowed from the session. */
 size_t session_input_count(const struct session *session);
 const struct session_tensor *session_input(const struct session *session, size_t index);
 size_t session_output_count(const struct session *session);
@@ -59,7 +60,9 @@ const struct session_tensor *session_output(const struct session *session, size_
 int session_find_input(const struct session *session, const char *name);
 int session_find_output(const struct session *session, const char *name);
 
+/* A call of its own for each thread that runs the session; never NULL. */
 struct session_call *session_call_new(struct session *session);
+/* Frees the call; NULL is fine. Memory that was bound stays the caller's. */
 void session_call_free(struct session_call *call);
 CLEANUP_DEFINE_FREE(session_call)
 

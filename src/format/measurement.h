@@ -61,6 +61,7 @@ struct measurement_set {
     char sha256[72];                 /* of the file's bytes, "" when made here */
 };
 
+/* Frees rows and texts. */
 void measurement_set_done(struct measurement_set *set);
 
 /* Reads and checks the contract's CSV: columns by name in any order; the keys (model,

@@ -69,7 +69,9 @@ struct plan {
     json_t *extra;   /* further members ("changes", …), kept and written back; NULL: none */
 };
 
+/* An empty plan: nothing proved, nothing used. */
 void plan_init(struct plan *plan);
+/* Frees the plan and every text that was borrowed from it. */
 void plan_done(struct plan *plan);
 /* Reads and checks form: ids unique, boards, slices and services known, numbers finite
  * and in range, starts among the profile's. Legality and rates are plan verify's job.
@@ -83,9 +85,12 @@ struct plan_faults {
     struct arena arena;
     VEC(const char *) texts; /* "gpus[3].instances[0].slice: …" */
 };
+/* Frees the list and its texts. */
 void plan_faults_done(struct plan_faults *faults);
+/* As plan_read(), but faults of that kind are listed and do not fail it. */
 int plan_read_faulty(const char *path, struct plan *ret_plan, struct plan_faults *ret_faults,
                      struct error *err);
+/* plan_read() of a document in memory; name is for messages. */
 int plan_from_json(const char *name, const json_t *root, struct plan *ret_plan,
                    struct error *err);
 /* The GPUs and services alone, as transition documents carry them. */
@@ -100,6 +105,7 @@ void plan_format(const struct plan *plan, struct str *text);
 void plan_gpu_layout(const struct plan_gpu *gpu, struct mig_layout *ret_layout);
 /* Index of a service by name, or -1. */
 int plan_find_service(const struct plan *plan, const char *name);
+/* Index of a GPU by id, or -1. */
 int plan_find_gpu(const struct plan *plan, const char *id);
 
 #endif

@@ -61,8 +61,12 @@ struct service_set {
     char sha256[72];
 };
 
+/* Frees services, fleet and texts. */
 void service_set_done(struct service_set *set);
+/* Reads and checks the contract's YAML; what is left out has the contract's default. E_INPUT
+ * with FILE:LINE:COL: an unknown key, a name used twice, a value out of range. */
 int service_set_read(const char *path, struct service_set *ret_set, struct error *err);
+/* The same from bytes; name is for messages. */
 int service_set_parse(const char *name, const char *bytes, size_t length,
                       struct service_set *ret_set, struct error *err);
 /* E_INPUT for a service whose model no row of the measurements names (nearest named). */
@@ -72,6 +76,7 @@ int service_set_match(const struct service_set *set, const struct measurement_se
  * file's price and gpus_per_node for those it has). */
 int service_set_use_fleet(struct service_set *set, const char *text, struct error *err);
 
+/* The words of the file: "none", "gpu", "node"; "queue", "batch", "half". */
 const char *spread_name(enum spread spread);
 const char *latency_rule_name(enum latency_rule rule);
 

@@ -49,6 +49,7 @@ struct gpu_apply_report {
     struct str notes; /* lines for the user */
     json_t *change;   /* gpu_change_to_json(); NULL before planning */
 };
+/* An empty report; gpu_apply() fills it, gpu_apply_report_done() frees it. */
 void gpu_apply_report_init(struct gpu_apply_report *report);
 void gpu_apply_report_done(struct gpu_apply_report *report);
 

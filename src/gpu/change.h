@@ -56,8 +56,10 @@ struct gpu_change {
 int gpu_change_plan(const struct gpu_inventory *inventory,
                     const struct gpu_target_list *targets, struct gpu_change *ret_change,
                     struct error *err);
+/* Frees steps and effects. */
 void gpu_change_done(struct gpu_change *change);
 
+/* Whether anything of this GPU changes: its mode, an instance, a compute instance. */
 bool gpu_effect_disturbs(const struct gpu_effect *effect);
 
 /* For people: which GPUs are disturbed and how, which stay; then the steps. */

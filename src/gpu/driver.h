@@ -197,7 +197,9 @@ struct gpu_driver {
     void *self;
 };
 
+/* Shuts the driver down; a closed one is fine. */
 void gpu_driver_close(struct gpu_driver *driver);
+/* Frees the list. */
 void gpu_process_list_done(struct gpu_process_list *list);
 
 enum gpu_driver_kind { GPU_DRIVER_NVML, GPU_DRIVER_SIM, GPU_DRIVER_KIND_COUNT };

@@ -34,6 +34,7 @@ struct gpu_device_request {
 struct gpu_slice gpu_slice_default(const struct mig_board *board, struct mig_instance gi);
 /* Adds a width, keeping the order. More than GPU_CI_MAX is asserted. */
 void gpu_slice_add_ci(struct gpu_slice *slice, int ci_slices);
+/* Whether both have compute instances of the same widths. */
 bool gpu_slice_same_cis(const struct gpu_slice *a, const struct gpu_slice *b);
 /* Whether a compute instance of this width still fits the counts of the GPU instance. */
 bool gpu_slice_has_room(const struct mig_board *board, const struct gpu_slice *slice,
@@ -50,7 +51,9 @@ void gpu_layout_assert(const struct mig_board *board, const struct gpu_layout *l
 int gpu_layout_add_devices(const struct mig_board *board, struct gpu_layout *layout,
                            struct gpu_device_request request, struct error *err);
 
+/* Brings the slices into the order by start, then profile. */
 void gpu_layout_sort(struct gpu_layout *layout);
+/* Whether both have the same instances with the same compute instances. */
 bool gpu_layout_equal(const struct gpu_layout *a, const struct gpu_layout *b);
 /* Equal with starts ignored: the same slices in any order. */
 bool gpu_layout_same_slices(const struct gpu_layout *a, const struct gpu_layout *b);

@@ -37,6 +37,7 @@ int gpu_inventory_read(const struct gpu_driver *driver, struct gpu_inventory *re
                        struct error *err);
 /* Reads one GPU of the inventory again, after its mode changed. */
 int gpu_inventory_refresh(const struct gpu_driver *driver, struct gpu *gpu, struct error *err);
+/* Frees GPUs and live boards. */
 void gpu_inventory_done(struct gpu_inventory *inventory);
 
 /* The position of a GPU by UUID, by PCI bus id (any length of domain, any case) or by

@@ -28,8 +28,10 @@ enum gpu_journal_side { GPU_JOURNAL_BEFORE, GPU_JOURNAL_TARGET };
 void gpu_journal_make(const struct gpu_inventory *inventory,
                       const struct gpu_target_list *targets, const char *request,
                       struct gpu_journal *ret_journal);
+/* Frees the texts. */
 void gpu_journal_done(struct gpu_journal *journal);
 
+/* Writes the journal, whole or not at all, and syncs it to the disk. E_IO. */
 int gpu_journal_write(const struct gpu_journal *journal, const char *path, struct error *err);
 /* E_NOT_FOUND when there is none. */
 int gpu_journal_read(const char *path, struct gpu_journal *ret_journal, struct error *err);

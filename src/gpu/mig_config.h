@@ -56,6 +56,7 @@ struct mig_config_file {
 int mig_config_read(const char *path, struct mig_config_file *ret_file, struct error *err);
 int mig_config_parse(const char *name, const char *bytes, size_t length,
                      struct mig_config_file *ret_file, struct error *err);
+/* Frees configs and texts. */
 void mig_config_file_done(struct mig_config_file *file);
 
 /* The config of this name; NULL asks for the only one. E_INPUT naming the nearest, or all. */

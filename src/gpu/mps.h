@@ -38,6 +38,7 @@ struct mps_status {
     double active_thread_percent;   /* NAN: not told */
     VEC(struct mps_server) servers; /* none until the first client came */
 };
+/* Frees the servers. */
 void mps_status_done(struct mps_status *status);
 
 /* The default folder: $TRANCHE_MPS_DIR, /run/tranche/mps for root, else below
@@ -50,13 +51,16 @@ void mps_folder(struct str *path);
 int mps_start(const struct mps_options *options, struct error *err);
 /* Lets clients finish for timeout_s seconds, then ends them. E_NOT_FOUND: none runs. */
 int mps_stop(const struct mps_options *options, int timeout_s, struct error *err);
+/* Asks the device's daemon. 0 also when none runs (ret_status->running tells). */
 int mps_status(const struct mps_options *options, struct mps_status *ret_status,
                struct error *err);
 
 /* A client's environment, NAME=VALUE lines that a shell can read ("export …"), limits of this
  * client included. */
 int mps_env(const struct mps_options *options, struct str *text, struct error *err);
+/* The same environment as an object; a new reference. */
 json_t *mps_env_to_json(const struct mps_options *options);
+/* The status as an object; a new reference. */
 json_t *mps_status_to_json(const struct mps_status *status);
 
 #endif

@@ -29,6 +29,7 @@ struct nvml {
  * place tried; a library that lacks a REQUIRED symbol is E_MISSING too. */
 int nvml_library_open(const struct gpu_driver_options *options, struct nvml *ret_nvml,
                       struct error *err);
+/* Shuts NVML down and unloads it. */
 void nvml_library_close(struct nvml *nvml);
 
 /* The name of a return code, "NVML_ERROR_IN_USE"; never NULL. */

@@ -26,6 +26,7 @@ struct gpu_target_list {
     struct str notes; /* lines for the user: names that a driver or table calls otherwise, … */
 };
 
+/* An empty list; gpu_target_list_done() frees it. */
 void gpu_target_list_init(struct gpu_target_list *list);
 void gpu_target_list_done(struct gpu_target_list *list);
 

@@ -81,6 +81,7 @@ struct mig_board {
 
 /* All boards in a fixed order (MIG boards first, by architecture, then those without). */
 size_t mig_board_count(void);
+/* The board at a position below the count; borrowed, never NULL. */
 const struct mig_board *mig_board_at(size_t index);
 /* By slug; NULL when unknown. */
 const struct mig_board *mig_board_find(const char *slug);

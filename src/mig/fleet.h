@@ -23,6 +23,7 @@ struct mig_fleet {
 
 /* E_INPUT with the offending entry for wrong syntax, unknown board or count. */
 int mig_fleet_parse(const char *text, struct mig_fleet *ret_fleet, struct error *err);
+/* Appends the text that mig_fleet_parse() reads back. */
 void mig_fleet_format(const struct mig_fleet *fleet, struct str *text);
 
 #endif

@@ -28,6 +28,7 @@ struct mig_layout {
 
 /* Bits of the memory units that an instance with a known start takes. */
 uint32_t mig_instance_span(const struct mig_board *board, struct mig_instance instance);
+/* The same of all instances of a layout. */
 uint32_t mig_layout_span(const struct mig_board *board, const struct mig_layout *layout);
 
 /* Parses one GPU's text. Starts may be left out (MIG_START_ANY). Wrong syntax or an unknown
@@ -39,8 +40,11 @@ int mig_layout_parse(const struct mig_board *board, const char *text,
 /* The canonical text; every start must be known or prints as bare name. */
 void mig_layout_format(const struct mig_board *board, const struct mig_layout *layout,
                        struct str *text);
+/* Brings the instances into the order by start, then profile. */
 void mig_layout_sort(struct mig_layout *layout);
+/* Whether this profile stands at this start. */
 bool mig_layout_contains(const struct mig_layout *layout, struct mig_instance instance);
+/* Whether both have the same instances; both sorted. */
 bool mig_layout_equal(const struct mig_layout *a, const struct mig_layout *b);
 
 /* 0 when legal; E_NO with a line for every breach, which names the rule and the instances
@@ -53,6 +57,7 @@ bool mig_layout_can_add(const struct mig_board *board, const struct mig_layout *
 /* Adds (sorted); the result must be legal (asserted). */
 void mig_layout_add(const struct mig_board *board, struct mig_layout *layout,
                     struct mig_instance instance);
+/* Takes out the instance at this position; the others stay sorted. */
 void mig_layout_remove(struct mig_layout *layout, int index);
 
 /* Chooses every missing start of `request` beside `existing` (may be NULL), which stays

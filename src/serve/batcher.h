@@ -53,6 +53,7 @@ CLEANUP_DEFINE_FREE(batcher)
 int batcher_submit(struct batcher *batcher, struct batch_item *item, struct error *err);
 /* Refuses what comes from now on, and returns when all that was accepted is complete. */
 void batcher_drain(struct batcher *batcher);
+/* What has been done so far; safe from any thread. */
 struct batcher_stats batcher_stats(struct batcher *batcher);
 
 #endif

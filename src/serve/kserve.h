@@ -48,6 +48,7 @@ struct kserve_request {
 int kserve_request_read(const struct session *session, const char *body, size_t body_length,
                         size_t json_length, struct kserve_request *ret_request,
                         struct error *err);
+/* Frees what the request owns. */
 void kserve_request_done(struct kserve_request *request);
 
 /* Appends the response; *ret_json_length is the length of its JSON header, which equals

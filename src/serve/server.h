@@ -42,6 +42,7 @@ struct server_options {
  * with more than KSERVE_TENSORS_MAX tensors. */
 int server_start(struct session *session, const struct server_options *options,
                  struct server **ret_server, struct error *err);
+/* The port that it listens on: the one asked for, or the one that port 0 got. */
 uint16_t server_port(const struct server *server);
 /* Not ready from now on, refuses new inference (503), answers what it accepted, then
  * returns. */

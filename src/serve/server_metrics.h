@@ -24,12 +24,16 @@ struct server_metrics {
     uint64_t latency_buckets[SERVER_METRICS_BUCKETS + 1];
 };
 
+/* All counters at 0. */
 void server_metrics_init(struct server_metrics *metrics);
+/* Destroys the lock. */
 void server_metrics_done(struct server_metrics *metrics);
+/* Counts a request that never came to the batcher; safe from any thread. */
 void server_metrics_refused(struct server_metrics *metrics, enum server_refusal why);
 /* After an item is complete; received_ns is when the whole request had arrived. */
 void server_metrics_completed(struct server_metrics *metrics, const struct batch_item *item,
                               int64_t received_ns, bool failed);
+/* Appends the page in Prometheus's text form, figures of the batcher included. */
 void server_metrics_write(struct server_metrics *metrics, const struct batcher_stats *batcher,
                           const char *model, struct str *text);
 

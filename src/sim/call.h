@@ -56,6 +56,8 @@ struct sim_call {
     struct sim_fault_effects effects;
 };
 
+/* Locks the machine and resolves the handle; another result than NVML_SUCCESS is the answer
+ * of the call, which still ends with sim_call_end(). */
 nvmlReturn_t sim_call_begin(struct sim_call *call);
 /* Returns status, or what the fault plan says. */
 nvmlReturn_t sim_call_end(struct sim_call *call, nvmlReturn_t status);

@@ -37,6 +37,7 @@ struct sim_fault_effects {
 
 /* E_INPUT with the place and what was expected. */
 int sim_faults_parse(const char *text, struct sim_faults **ret_faults, struct error *err);
+/* Frees the plan; NULL is fine. */
 void sim_faults_free(struct sim_faults *faults);
 CLEANUP_DEFINE_FREE(sim_faults)
 
@@ -47,6 +48,7 @@ struct sim_fault_effects sim_faults_next(struct sim_faults *faults, const char *
 
 /* A code by name, with or without NVML_ and ERROR_, or by number; false: no such code. */
 bool sim_return_parse(const char *text, nvmlReturn_t *ret_code);
+/* "NVML_ERROR_IN_USE" and the like. */
 const char *sim_return_name(nvmlReturn_t code);
 
 #endif

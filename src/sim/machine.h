@@ -111,7 +111,9 @@ int sim_machine_init(struct sim_machine *machine, const char *fleet_text, const 
 /* Whether every number is in its range and every layout legal: for what a file gave. */
 bool sim_machine_valid(const struct sim_machine *machine);
 
+/* The board of a GPU; never NULL. */
 const struct mig_board *sim_gpu_board(const struct sim_gpu *gpu);
+/* The profile of a GPU instance that is there. */
 const struct mig_profile *sim_gi_profile(const struct sim_gpu *gpu, const struct sim_gi *gi);
 /* The compute-instance profiles of a GPU-instance profile: those of the table; a double-memory
  * one has a second profile of one slice, 1_SLICE beside 1_SLICE_REV1, with the multiprocessors
@@ -125,7 +127,9 @@ unsigned sim_profile_id(const struct mig_profile *profile);
 /* Index into board->profiles, or -1. */
 int sim_profile_by_id(const struct mig_board *board, unsigned profile_id);
 int sim_profile_by_enum(const struct mig_board *board, unsigned nvml_enum);
+/* The GPU instances as a layout, sorted. */
 void sim_gpu_layout(const struct sim_gpu *gpu, struct mig_layout *ret_layout);
+/* How many GPU instances a GPU has, and compute instances a GPU instance. */
 int sim_gi_count(const struct sim_gpu *gpu);
 int sim_ci_count(const struct sim_gi *gi);
 
@@ -168,6 +172,7 @@ void sim_reboot(struct sim_machine *machine);
 void sim_add_event(struct sim_machine *machine, const struct sim_event *event);
 /* IN_USE-free bookkeeping of processes: false when the table is full. */
 bool sim_add_process(struct sim_machine *machine, const struct sim_process *process);
+/* Takes the process off every GPU and instance. */
 void sim_remove_process(struct sim_machine *machine, uint32_t pid);
 /* Whether a process is on the GPU (gi NVML_NO_INSTANCE_ID), the instance (ci
  * NVML_NO_INSTANCE_ID) or the compute instance. */

@@ -26,6 +26,7 @@ double sim_gi_busy_percent(const struct sim_machine *machine, unsigned gpu, unsi
 uint64_t sim_used_memory(const struct sim_machine *machine, unsigned gpu, unsigned gi);
 
 uint32_t sim_power_mw(const struct sim_machine *machine, unsigned gpu);
+/* Temperature and clock follow the same load as the power. */
 uint32_t sim_temperature_celsius(const struct sim_machine *machine, unsigned gpu);
 uint32_t sim_sm_clock_mhz(const struct sim_machine *machine, unsigned gpu);
 /* Since the driver was loaded, mJ. */

@@ -42,6 +42,7 @@ int sim_store_path(char *ret_path, size_t size, struct error *err);
  * new. E_CONFLICT: the file has another fleet than the environment asks for; E_INPUT: the
  * file is damaged or of another version; E_IO. */
 int sim_store_open(struct sim_store *store, struct error *err);
+/* Lets the state file go; the machine in it stays for others. */
 void sim_store_close(struct sim_store *store);
 
 /* Locks and loads; the machine is store->machine until unlock. E_UNSUPPORTED: exclusive was

@@ -29,7 +29,9 @@ void cgroup_remove(struct cgroup *group);
 /* cores <= 0 lifts the limit. The quota (cores × period) must be at least 1 ms. */
 int cgroup_limit_cpu(const struct cgroup *group, double cores, int64_t period_ns,
                      struct error *err);
+/* Processes beyond this many bytes are ended by the kernel. E_IO, E_UNSUPPORTED. */
 int cgroup_limit_memory(const struct cgroup *group, uint64_t bytes, struct error *err);
+/* What the processes of the group have used so far. */
 void cgroup_read_usage(const struct cgroup *group, struct slice_usage *ret_usage);
 /* The folder of a controller (version 2 has one for all). */
 const char *cgroup_folder(const struct cgroup *group, enum cgroup_folder which);

@@ -71,6 +71,7 @@ struct slice_usage {
     int64_t throttled_periods; /* -1: unknown */
     bool oom_killed;           /* the kernel killed a member for its memory */
 };
+/* What the processes of the slice have used so far. */
 void slice_read_usage(struct slice *slice, struct slice_usage *ret_usage);
 
 struct slice_process {

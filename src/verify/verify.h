@@ -23,6 +23,7 @@ struct violations {
     struct arena arena;
     VEC(struct violation) list;
 };
+/* Frees the list and its texts. */
 void violations_done(struct violations *violations);
 
 /* Lists every violation; returns how many there are. A plan whose status is infeasible is
