@@ -233,6 +233,7 @@ uint64_t hist_count(const struct hist *hist)
 
 uint64_t hist_saturated(const struct hist *hist)
 {
+    assert(hist->saturated <= hist->total);
     return hist->saturated;
 }
 

@@ -150,6 +150,7 @@ static int find_columns(struct reader *reader, struct measurement_set *set, stru
 
 static const char *field(const struct reader *reader, size_t row, enum column column)
 {
+    assert(column < COLUMN_COUNT);
     int position = reader->columns[column];
     return position < 0 ? "" : csv_field(reader->csv, row, (size_t)position);
 }
@@ -270,6 +271,7 @@ static int read_throughput(const struct reader *reader, size_t row,
 static int check_latency_known(const struct reader *reader, size_t row,
                                const struct measurement *measurement, struct error *err)
 {
+    assert(measurement->status < MEASUREMENT_STATUS_COUNT && measurement->task < TASK_COUNT);
     if (measurement->status != STATUS_OK || measurement->task != TASK_INFERENCE)
         return 0;
     for (int i = 0; i < LATENCY_COLUMN_COUNT; i++)
@@ -283,6 +285,7 @@ static int check_latency_known(const struct reader *reader, size_t row,
 static int check_unique(struct reader *reader, size_t row,
                         const struct measurement *measurement, struct error *err)
 {
+    assert(measurement->model && measurement->board && measurement->profile >= 0);
     struct str key = STR_EMPTY;
     str_addf(&key, "%s\n%s\n%d\n%d\n%d\n%d", measurement->model, measurement->board->slug,
              measurement->profile, measurement->batch, measurement->procs,

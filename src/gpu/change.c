@@ -242,6 +242,7 @@ static void destroy_instance(struct gpu_change *change, struct gpu_effect *effec
 static void add_create_cis(struct gpu_change *change, size_t gpu, const struct gpu_slice *slice,
                            unsigned skip, uint32_t gi)
 {
+    assert(slice->ci_count >= 0 && slice->ci_count <= GPU_CI_MAX);
     for (int i = 0; i < slice->ci_count; i++) {
         if (skip >> i & 1)
             continue;
@@ -427,6 +428,7 @@ static bool step_meets_process(const struct gpu_step *step, const struct gpu_pro
 static void add_blocked(const struct gpu_inventory *inventory, const struct gpu_change *change,
                         size_t gpu, const struct gpu_process *process, struct str *text)
 {
+    assert(gpu < inventory->gpus.count);
     for (size_t i = 0; i < change->steps.count; i++) {
         const struct gpu_step *step = &change->steps.data[i];
         if (step->gpu != gpu || !step_meets_process(step, process))

@@ -31,6 +31,7 @@ void gpu_slice_add_ci(struct gpu_slice *slice, int ci_slices)
 
 bool gpu_slice_same_cis(const struct gpu_slice *a, const struct gpu_slice *b)
 {
+    assert(a->ci_count <= GPU_CI_MAX && b->ci_count <= GPU_CI_MAX);
     return a->ci_count == b->ci_count &&
            !memcmp(a->ci_slices, b->ci_slices, (size_t)a->ci_count);
 }
@@ -78,6 +79,7 @@ static void assert_slice(const struct mig_board *board, const struct gpu_slice *
 static struct gpu_slice *find_room(const struct mig_board *board, struct gpu_layout *layout,
                                    int profile, int ci_slices)
 {
+    assert(profile >= 0 && profile < board->profile_count && ci_slices > 0);
     for (int i = 0; i < layout->count; i++)
         if (layout->slices[i].gi.profile == profile &&
             gpu_slice_has_room(board, &layout->slices[i], ci_slices))

@@ -206,6 +206,7 @@ static void fill_profile(struct live_board *live, const struct gpu_identity *ide
  * profile that spans all units. */
 static void fill_board(struct live_board *live, int count)
 {
+    assert(count >= 0 && count <= GPU_LIVE_PROFILES_MAX);
     struct mig_board *board = &live->board;
     const struct mig_profile *whole = NULL;
 
@@ -233,6 +234,7 @@ static void fill_board(struct live_board *live, int count)
 
 static void note_missing(struct live_board *live, int count)
 {
+    assert(count >= 0 && count <= GPU_LIVE_PROFILES_MAX);
     for (int i = 0; live->table && i < live->table->profile_count; i++) {
         const struct mig_profile *profile = &live->table->profiles[i];
         bool found = false;

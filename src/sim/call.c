@@ -399,6 +399,7 @@ const void *sim_index_handle(unsigned index)
 
 nvmlDevice_t sim_device_handle(const struct sim_machine *machine, unsigned gpu)
 {
+    assert(gpu < machine->gpu_count);
     struct sim_handle handle = sim_handle_of(machine, SIM_GPU, gpu, 0, 0);
     return sim_handle_make(&handle);
 }
@@ -406,6 +407,7 @@ nvmlDevice_t sim_device_handle(const struct sim_machine *machine, unsigned gpu)
 nvmlDevice_t sim_mig_handle(const struct sim_machine *machine, unsigned gpu, unsigned gi,
                             unsigned ci)
 {
+    assert(gpu < machine->gpu_count && gi < SIM_GI_IDS && ci < SIM_CI_IDS);
     struct sim_handle handle = sim_handle_of(machine, SIM_MIG_DEVICE, gpu, gi, ci);
     return sim_handle_make(&handle);
 }

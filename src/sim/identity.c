@@ -58,6 +58,7 @@ bool sim_gpu_by_bus_id(const struct sim_machine *machine, const char *text, unsi
 void sim_serial(const struct sim_machine *machine, unsigned gpu,
                 char ret[NVML_DEVICE_SERIAL_BUFFER_SIZE])
 {
+    assert(gpu < machine->gpu_count);
     char uuid[SIM_UUID_SIZE];
     sim_gpu_uuid(machine, gpu, uuid);
     uint64_t number = sim_hash(uuid, strlen(uuid), 6) % 10000000000000ULL;
@@ -67,6 +68,7 @@ void sim_serial(const struct sim_machine *machine, unsigned gpu,
 void sim_mig_profile_name(const struct sim_gpu *gpu, const struct sim_gi *gi, int ci_profile,
                           char ret[SIM_NAME_SIZE])
 {
+    assert(gi->used && ci_profile >= 0);
     const struct mig_profile *profile = sim_gi_profile(gpu, gi);
     int width = sim_ci_profile_at(profile, ci_profile)->compute_slices;
     if (width == profile->compute_slices)

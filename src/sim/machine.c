@@ -224,6 +224,7 @@ static uint8_t take_engines(const struct sim_gpu *gpu, const struct mig_profile 
 
 static void add_mig_event(struct sim_machine *machine, unsigned gpu, unsigned gi, unsigned ci)
 {
+    assert(gpu < machine->gpu_count && (gi < SIM_GI_IDS || gi == NVML_NO_INSTANCE_ID));
     sim_add_event(
         machine,
         &(struct sim_event){.type = nvmlEventMigConfigChange, .gpu = gpu, .gi = gi, .ci = ci});
@@ -276,6 +277,7 @@ nvmlReturn_t sim_gi_destroy(struct sim_machine *machine, unsigned gpu, unsigned 
 
 static unsigned ci_slices_taken(const struct sim_gpu *gpu, const struct sim_gi *gi)
 {
+    assert(gi->used);
     unsigned taken = 0;
     for (int id = 0; id < SIM_CI_IDS; id++) {
         const struct sim_ci *ci = &gi->cis[id];
@@ -287,6 +289,7 @@ static unsigned ci_slices_taken(const struct sim_gpu *gpu, const struct sim_gi *
 
 static int ci_of_profile(const struct sim_gi *gi, int ci_profile)
 {
+    assert(gi->used && ci_profile >= 0);
     int count = 0;
     for (int id = 0; id < SIM_CI_IDS; id++)
         count += gi->cis[id].used && gi->cis[id].profile == ci_profile;
@@ -295,6 +298,7 @@ static int ci_of_profile(const struct sim_gi *gi, int ci_profile)
 
 static int lowest_free_span(unsigned taken, int slices, int width)
 {
+    assert(width > 0 && width <= slices);
     for (int start = 0; start + width <= slices; start++)
         if (!(taken & ((1U << width) - 1) << start))
             return start;
@@ -488,6 +492,7 @@ void sim_remove_process(struct sim_machine *machine, uint32_t pid)
 
 bool sim_has_process(const struct sim_machine *machine, unsigned gpu, unsigned gi, unsigned ci)
 {
+    assert(gpu < machine->gpu_count && (gi < SIM_GI_IDS || gi == NVML_NO_INSTANCE_ID));
     for (uint32_t i = 0; i < machine->process_count; i++) {
         const struct sim_process *process = &machine->processes[i];
         if (process->gpu == gpu && (gi == NVML_NO_INSTANCE_ID || process->gi == gi) &&

@@ -63,6 +63,7 @@ static double slice_share(const struct sim_gpu *gpu, const struct sim_process *p
 
 double sim_gpu_busy_percent(const struct sim_machine *machine, unsigned gpu)
 {
+    assert(gpu < machine->gpu_count);
     double busy = 0;
     for (uint32_t i = 0; i < machine->process_count; i++) {
         const struct sim_process *process = &machine->processes[i];
@@ -90,6 +91,7 @@ double sim_gi_busy_percent(const struct sim_machine *machine, unsigned gpu, unsi
 
 uint64_t sim_used_memory(const struct sim_machine *machine, unsigned gpu, unsigned gi)
 {
+    assert(gpu < machine->gpu_count && (gi < SIM_GI_IDS || gi == NVML_NO_INSTANCE_ID));
     uint64_t mib = 0;
     for (uint32_t i = 0; i < machine->process_count; i++) {
         const struct sim_process *process = &machine->processes[i];
@@ -115,6 +117,7 @@ uint32_t sim_temperature_celsius(const struct sim_machine *machine, unsigned gpu
 
 uint32_t sim_sm_clock_mhz(const struct sim_machine *machine, unsigned gpu)
 {
+    assert(gpu < machine->gpu_count);
     struct sim_product product = sim_product_of(sim_gpu_board(&machine->gpus[gpu]));
     return sim_gpu_busy_percent(machine, gpu) > 0 ? product.sm_clock_mhz
                                                   : product.idle_clock_mhz;
@@ -130,12 +133,14 @@ static double seconds_since(const struct sim_gpu *gpu, int64_t now_ns)
 
 double sim_energy_mj(const struct sim_machine *machine, unsigned gpu, int64_t now_ns)
 {
+    assert(gpu < machine->gpu_count);
     const struct sim_gpu *device = &machine->gpus[gpu];
     return device->energy_mj + seconds_since(device, now_ns) * sim_power_mw(machine, gpu);
 }
 
 double sim_gpu_activity(const struct sim_machine *machine, unsigned gpu, int64_t now_ns)
 {
+    assert(gpu < machine->gpu_count);
     const struct sim_gpu *device = &machine->gpus[gpu];
     return device->activity.busy_percent_ns +
            seconds_since(device, now_ns) * 1e9 * sim_gpu_busy_percent(machine, gpu);
@@ -144,6 +149,7 @@ double sim_gpu_activity(const struct sim_machine *machine, unsigned gpu, int64_t
 double sim_gi_activity(const struct sim_machine *machine, unsigned gpu, unsigned gi,
                        int64_t now_ns)
 {
+    assert(gpu < machine->gpu_count && gi < SIM_GI_IDS);
     const struct sim_gpu *device = &machine->gpus[gpu];
     return device->gis[gi].activity.busy_percent_ns +
            seconds_since(device, now_ns) * 1e9 * sim_gi_busy_percent(machine, gpu, gi);

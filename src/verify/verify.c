@@ -173,6 +173,7 @@ static struct holding *measure_holdings(const struct plan *plan)
 /* The most that one node has of a service; GPUs of unknown node could all share one. */
 static double largest_on_node(const struct plan *plan, int service)
 {
+    assert(service >= 0 && (size_t)service < plan->services.count);
     struct map nodes = {0};
     double *loads_rps = xcalloc(plan->gpus.count + 1, sizeof *loads_rps), largest_rps = 0;
     for (size_t g = 0; g < plan->gpus.count; g++) {
