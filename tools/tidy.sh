@@ -23,7 +23,7 @@ mapfile -t scripts < <(git ls-files '*.sh')
 mapfile -t texts < <(git ls-files '*.c' '*.h' '*.md' '*.py' '*.sh' 'meson.build' '*/meson.build')
 
 # Words that codespell does not know, then those that tests of suggestions misspell.
-known=inout,parms,fo,ans,te,nd,sting,ore,crate,hist
+known=inout,parms,fo,ans,te,nd,sting,ore,crate,hist,trough
 misspelt=verfy,verfiy,palce,transistions,sampel,modle,hel
 
 try 'clang builds without a warning' ninja -C build-clang

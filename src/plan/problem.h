@@ -76,17 +76,18 @@ struct problem {
     VEC(struct problem_kind) kinds;
     double base_cost; /* price of the GPUs that fixed instances make used anyway */
     VEC(struct plan_infeasible) infeasible; /* services that no slot of the fleet can serve */
-    const struct pinned_problem *pinned; /* set when this is what is left beside kept instances */
-    const struct plan *from;                /* plan to change as little as possible, or NULL */
-    int max_moves;     /* instances of `from` that may leave their place; -1: any */
-    double move_price; /* added to the cost for each of those */
+    const struct pinned_problem
+        *pinned;             /* set when this is what is left beside kept instances */
+    const struct plan *from; /* plan to change as little as possible, or NULL */
+    int max_moves;           /* instances of `from` that may leave their place; -1: any */
+    double move_price;       /* added to the cost for each of those */
 };
 
 struct problem_options {
     enum plan_rules rules;
     const struct pinned_problem *pinned; /* this is what is left beside kept instances */
-    const struct plan *from; /* borrowed, may be NULL */
-    int max_moves;           /* -1: no limit */
+    const struct plan *from;             /* borrowed, may be NULL */
+    int max_moves;                       /* -1: no limit */
     double move_price;
 };
 
