@@ -134,6 +134,7 @@ static void finish(struct connection *connection, enum load_outcome outcome)
     vec_add(&engine->ready, ((struct load_completion){connection->request, outcome,
                                                       connection->sent_ns, engine->now_ns}));
     remove_busy(engine, connection);
+    assert(engine->oldest != connection);
     if (outcome == LOAD_OK && connection->parser.keeps_alive) {
         connection->reused = true;
         add_idle(engine, connection);
@@ -516,8 +517,7 @@ int http_engine_open(const struct http_engine_options *options, struct load_targ
         return error_set_errno(err, E_IO, "cannot make an epoll descriptor");
     struct http_engine *engine = xcalloc(1, sizeof *engine);
     engine->options = *options;
-    engine->epoll_fd = fd;
-    fd = -1;
+    engine->epoll_fd = steal_fd(&fd);
     engine->idle = xcalloc(options->address_count, sizeof(struct connection *));
     engine->next_payload = xcalloc(options->address_count, sizeof *engine->next_payload);
     engine->stats.first_token = hist_new();
@@ -537,12 +537,14 @@ void http_engine_close(struct load_target *target)
     while (engine->oldest) {
         struct connection *connection = engine->oldest;
         remove_busy(engine, connection);
+        assert(engine->oldest != connection);
         free_connection(connection);
     }
     for (size_t i = 0; i < engine->options.address_count; i++) {
         while (engine->idle[i]) {
             struct connection *connection = engine->idle[i];
             remove_idle(engine, connection);
+            assert(engine->idle[i] != connection);
             free_connection(connection);
         }
     }

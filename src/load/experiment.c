@@ -160,6 +160,7 @@ static int read_profile(const struct reader *reader, const struct yaml_node *nod
                         int *ret_profile, struct error *err)
 {
     struct error inner;
+    assert(node && node->kind == YAML_KIND_SCALAR);
     if (mig_profile_get(reader->experiment->board, node->text, ret_profile, &inner) < 0)
         return yaml_error(reader->yaml, node, err, "%s", inner.text);
     return 0;
@@ -392,6 +393,7 @@ static int read_models(struct reader *reader, struct error *err)
         int failure = read_model(reader, list->items[i], &model, err);
         if (failure)
             return failure;
+        assert(model.name);
         for (size_t k = 0; k < i; k++)
             if (strcmp(experiment->models.data[k].name, model.name) == 0)
                 return yaml_error(reader->yaml, list->items[i], err,
@@ -421,7 +423,11 @@ static int read_neighbours(struct reader *reader, const struct yaml_node *root,
         if (!failure && !slice)
             failure = yaml_error(reader->yaml, node, err, "slice is missing");
         if (!failure)
+            failure = yaml_expect(reader->yaml, slice, YAML_KIND_SCALAR, "a slice", err);
+        if (!failure)
             failure = read_profile(reader, slice, &neighbour.profile, err);
+        if (!failure && task)
+            failure = yaml_expect(reader->yaml, task, YAML_KIND_SCALAR, "a task", err);
         if (!failure && task)
             failure = read_task(reader, task, &neighbour.task, err);
         if (!failure)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "load/http_request.h"
 
@@ -51,7 +52,7 @@ static const char *find_sizes(const char *shapes, const char *name)
 static int override_sizes(struct input *input, const char *text, int batch, struct error *err)
 {
     for (size_t i = 0; i < input->rank; i++) {
-        CLEANUP(free_ptr) char *size = strndup(text, strcspn(text, "x,"));
+        CLEANUP(free_ptr) char *size = xstrndup(text, strcspn(text, "x,"));
         long long value = batch;
         if (strcmp(size, "N") != 0 && !text_to_int(size, 1, VALUES_MAX, &value))
             return error_set(err, E_USAGE,

@@ -131,17 +131,25 @@ static void end_headers(struct http_parser *parser)
     }
 }
 
+/* The value of a hexadecimal digit, -1 for another character. */
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* "1a0" or "1a0;extension" */
 static void take_chunk_size(struct http_parser *parser, const char *line, size_t length)
 {
     int64_t size = 0;
     size_t digits = 0;
     for (; digits < length && digits < 16; digits++) {
-        static const char HEX[] = "0123456789abcdef";
-        const char *at = memchr(HEX, line[digits] | 0x20, 16);
-        if (!at)
+        int value = hex_value(line[digits]);
+        if (value < 0)
             break;
-        size = size * 16 + (at - HEX);
+        size = size * 16 + value;
     }
     if (digits == 0 || digits > 12 || (digits < length && !strchr("; \t", line[digits]))) {
         break_off(parser, "the size of a chunk");

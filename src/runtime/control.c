@@ -75,8 +75,7 @@ int control_listen(const char *folder, int *ret_fd, struct error *err)
     umask(mask);
     if (bound != 0 || listen(fd, BACKLOG) != 0)
         return error_set_errno(err, E_IO, "%s: cannot listen", address.sun_path);
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = steal_fd(&fd);
     return 0;
 }
 

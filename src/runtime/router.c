@@ -48,8 +48,7 @@ static int connect_to(const char *path, int *ret_fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0 ||
         connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         return -1;
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = steal_fd(&fd);
     return 0;
 }
 
