@@ -57,6 +57,7 @@ static struct plan_instance serving(struct assembly *assembly, int slot, int ser
 
 static struct plan_instance unused(int profile, int start)
 {
+    assert(profile >= 0 && start >= 0);
     return (struct plan_instance){.profile = profile,
                                   .start = start,
                                   .service = -1,

@@ -13,6 +13,7 @@
 
 static int slices_of(const struct mig_board *board, int profile)
 {
+    assert(profile >= 0 && profile < board->profile_count);
     int slices = board->profiles[profile].compute_slices;
     return slices > 0 ? slices : 1;
 }

@@ -441,6 +441,7 @@ void problem_done(struct problem *problem)
 
 int problem_find_slot(const struct problem *problem, const struct mig_board *board, int profile)
 {
+    assert(profile >= 0 && profile < board->profile_count);
     for (int s = 0; s < problem->slot_count; s++)
         if (problem->slots[s].board == board && problem->slots[s].profile == profile)
             return s;

@@ -41,6 +41,7 @@ void builder_done(struct builder *builder)
 
 static struct builder_gpu *gpu_of(struct builder *builder, int gpu)
 {
+    assert(gpu >= 0);
     while ((int)builder->gpus.count <= gpu)
         (void)vec_push(&builder->gpus); /* borrowed meanwhile */
     return &builder->gpus.data[gpu];
@@ -48,6 +49,7 @@ static struct builder_gpu *gpu_of(struct builder *builder, int gpu)
 
 void builder_also_after(struct builder *builder, int action)
 {
+    assert(action >= -1 && action < (int)builder->transition->actions.count);
     if (action >= 0)
         vec_add(&builder->more, action);
 }
@@ -115,6 +117,7 @@ static void wait_for(struct builder *builder, const struct builder_gpu *gpu,
 
 static int engines_of(const struct mig_board *board, int profile, int engine)
 {
+    assert(profile >= 0 && profile < board->profile_count);
     int engines = board->profiles[profile].engines[engine];
     return engines == MIG_UNKNOWN ? 0 : engines;
 }

@@ -55,6 +55,7 @@ void cluster_done(struct cluster *cluster)
 
 int cluster_pod_at(const struct cluster *cluster, struct slot slot)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < cluster->gpus.count);
     const struct cluster_gpu *gpu = &cluster->gpus.data[slot.gpu];
     for (size_t i = 0; i < gpu->pods.count; i++) {
         const struct pod *pod = &cluster->pods.data[gpu->pods.data[i]];
@@ -67,6 +68,7 @@ int cluster_pod_at(const struct cluster *cluster, struct slot slot)
 /* What would be left of a GPU's layout without its idle instances. */
 static struct mig_layout busy_layout(const struct cluster *cluster, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < cluster->gpus.count);
     struct mig_layout layout = {0};
     const struct cluster_gpu *here = &cluster->gpus.data[gpu];
     for (size_t i = 0; i < here->pods.count; i++) {
@@ -113,6 +115,7 @@ static bool borrow(struct cluster *cluster, const struct mig_board *board)
 bool cluster_find_slot(struct cluster *cluster, const struct mig_board *board, int profile,
                        int avoid, const char *node, struct slot *ret_slot)
 {
+    assert(profile >= 0 && profile < board->profile_count);
     int best = 0;
     for (size_t g = 0; g < cluster->gpus.count; g++) {
         const struct transition_gpu *here = &cluster->transition->gpus.data[g];
@@ -141,6 +144,7 @@ bool cluster_find_slot(struct cluster *cluster, const struct mig_board *board, i
 /* The next action waits for what came last on the GPU. */
 static void begin_on(struct cluster *cluster, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < cluster->gpus.count);
     const struct cluster_gpu *here = &cluster->gpus.data[gpu];
     for (size_t i = 0; cluster->gpu_order && i < here->last.count; i++)
         builder_also_after(&cluster->builder, here->last.data[i]);
@@ -245,6 +249,7 @@ void cluster_create(struct cluster *cluster, int index, struct serving serving)
 
 void cluster_delete(struct cluster *cluster, int index)
 {
+    assert(index >= 0 && (size_t)index < cluster->pods.count);
     struct pod *pod = &cluster->pods.data[index];
     cluster->builder.group = GROUP_DELETE;
     begin_on(cluster, pod->slot.gpu);

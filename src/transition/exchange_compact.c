@@ -31,6 +31,7 @@ struct controller {
 
 static const struct mig_board *board_of(const struct controller *controller, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < controller->transition->gpus.count);
     return controller->transition->gpus.data[gpu].board;
 }
 

@@ -30,11 +30,13 @@ struct matcher {
 
 static const struct plan_gpu *from_gpu(const struct matcher *matcher, int index)
 {
+    assert(index >= 0 && (size_t)index < matcher->transition->from.gpus.count);
     return &matcher->transition->from.gpus.data[index];
 }
 
 static struct plan_gpu *to_gpu(const struct matcher *matcher, int index)
 {
+    assert(index >= 0 && (size_t)index < matcher->transition->to.gpus.count);
     return &matcher->transition->to.gpus.data[index];
 }
 
@@ -71,6 +73,7 @@ static const struct plan_instance *find_slot(const struct plan_gpu *gpu, int pro
 static bool fits_larger(const struct plan_gpu *to, size_t index,
                         const struct plan_instance *larger)
 {
+    assert(index < to->instances.count);
     struct mig_layout layout = {0};
     for (size_t i = 0; i < to->instances.count; i++) {
         const struct plan_instance *instance = i == index ? larger : &to->instances.data[i];
@@ -93,6 +96,7 @@ static bool is_larger(const struct plan_gpu *gpu, const struct plan_instance *be
 static bool may_stay(const struct matcher *matcher, const struct plan_gpu *to,
                      const struct plan_instance *before, size_t index)
 {
+    assert(index < to->instances.count);
     const struct plan_instance *after = &to->instances.data[index];
     if (before->service < 0 || after->service < 0 ||
         matcher->to_services[before->service] != after->service)

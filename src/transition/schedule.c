@@ -14,6 +14,7 @@ static bool goes_first(const struct event *a, const struct event *b)
 void schedule_push(struct schedule *schedule, double after_seconds, enum event_kind kind,
                    int index)
 {
+    assert(after_seconds >= 0 && index >= 0);
     struct event event = {schedule->now_seconds + after_seconds, schedule->sequence++, kind,
                           index};
     size_t at = schedule->events.count;
@@ -44,6 +45,7 @@ static struct event pop(struct schedule *schedule)
 
 double schedule_seconds(const struct schedule *schedule, int action)
 {
+    assert(action >= 0 && (size_t)action < schedule->transition->actions.count);
     return schedule->transition->actions.data[action].seconds;
 }
 
@@ -54,6 +56,7 @@ static struct mig_instance instance_of(struct slot slot)
 
 static const struct mig_board *board_of(const struct schedule *schedule, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < schedule->transition->gpus.count);
     return schedule->transition->gpus.data[gpu].board;
 }
 
@@ -174,6 +177,7 @@ static void add_group(struct schedule *schedule, int arrival, int tenant, double
 
 static void add_arrival_group(struct schedule *schedule, int index)
 {
+    assert(index >= 0 && (size_t)index < schedule->arrivals.count);
     const struct arrival *arrival = &schedule->arrivals.data[index];
     const struct schedule_gpu *gpu = &schedule->gpus.data[arrival->slot.gpu];
     bool by_span = schedule_has_overlap(schedule, arrival);
@@ -303,6 +307,7 @@ static void started(struct schedule *schedule, struct serving serving, int actio
 /* The instance is there: its process may start, if it has one. */
 static void arrival_created(struct schedule *schedule, int index)
 {
+    assert(schedule->arrivals.data[index].state == ARRIVAL_BEGUN);
     struct arrival *arrival = &schedule->arrivals.data[index];
     if (arrival->serving.service < 0) {
         arrival->state = ARRIVAL_DONE;
@@ -335,6 +340,7 @@ static void tenant_stopped(struct schedule *schedule, int index)
 
 static void tenant_started(struct schedule *schedule, int index)
 {
+    assert(index >= 0 && (size_t)index < schedule->tenants.count);
     struct tenant *tenant = &schedule->tenants.data[index];
     bool temporary = tenant->kind == TENANT_TEMPORARY;
     started(schedule, temporary ? tenant->serving : tenant->after, tenant->action);
@@ -359,6 +365,7 @@ static void tenant_deleted(struct schedule *schedule, int index)
 
 static void temporary_created(struct schedule *schedule, int index)
 {
+    assert(index >= 0 && (size_t)index < schedule->tenants.count);
     struct tenant *tenant = &schedule->tenants.data[index];
     tenant->action =
         builder_start(&schedule->builder, tenant->slot, tenant->serving, tenant->action);

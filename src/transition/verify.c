@@ -32,6 +32,7 @@ void verifier_violation(struct verifier *verifier, const char *rule, const char 
 
 const char *verifier_slot_text(struct verifier *verifier, int gpu, int profile, int start)
 {
+    assert(gpu >= 0 && (size_t)gpu < verifier->transition->gpus.count);
     const struct transition_gpu *here = &verifier->transition->gpus.data[gpu];
     return arena_printf(&verifier->report->arena, "%s %s@%d", here->id,
                         here->board->profiles[profile].name, start);

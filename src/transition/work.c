@@ -19,12 +19,14 @@ bool work_fits(double rate, double room, double scale)
 
 uint32_t slot_span(const struct transition *transition, struct slot slot)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < transition->gpus.count);
     struct mig_instance instance = {(int8_t)slot.profile, (int8_t)slot.start};
     return mig_instance_span(transition->gpus.data[slot.gpu].board, instance);
 }
 
 void slot_text(const struct transition *transition, struct slot slot, struct str *text)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < transition->gpus.count);
     const struct transition_gpu *gpu = &transition->gpus.data[slot.gpu];
     str_addf(text, "%s@%d of %s", gpu->board->profiles[slot.profile].name, slot.start, gpu->id);
 }
