@@ -15,6 +15,7 @@ struct model {
     long version;
     struct rng *faults; /* NULL: none */
     long long newest_epoch;
+    int64_t delay_ns; /* of each answer */
 };
 
 struct process {
@@ -96,6 +97,7 @@ static void answer_lease(void *context, const struct kube_request *request,
 
     if (fault == 0)
         return;
+    answer->delay_ns = process->model->delay_ns;
     serve(process->model, request, answer);
     if (fault == 1)
         answer->status = 0;
@@ -233,6 +235,27 @@ static void test_release(void **state)
     json_decref(model.lease);
 }
 
+/* The deadline counts from the sending of the renewal, not from its answer. */
+static void test_slow_answers(void **state)
+{
+    struct model model = {.newest_epoch = -1, .delay_ns = 4 * SECONDS};
+    struct process a;
+
+    (void)state;
+    process_start(&a, &model, 0); /* looks until 4 s, then writes until 8 s */
+    run_to(&a, start_ns + 7 * SECONDS);
+    assert_false(kube_lease_holds(a.lease));
+    run_to(&a, start_ns + 8 * SECONDS + MS);
+    assert_true(kube_lease_holds(a.lease));
+    model.delay_ns = 600 * SECONDS;
+    run_to(&a, start_ns + 14 * SECONDS - MS);
+    assert_true(kube_lease_holds(a.lease));
+    run_to(&a, start_ns + 14 * SECONDS + MS);
+    assert_false(kube_lease_holds(a.lease) || a.leading);
+    process_stop(&a);
+    json_decref(model.lease);
+}
+
 /* No fields of others are lost by our writes. */
 static void test_foreign_fields(void **state)
 {
@@ -298,9 +321,8 @@ static void test_never_two(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_take_over),
-        cmocka_unit_test(test_release),
-        cmocka_unit_test(test_foreign_fields),
+        cmocka_unit_test(test_take_over),    cmocka_unit_test(test_release),
+        cmocka_unit_test(test_slow_answers), cmocka_unit_test(test_foreign_fields),
         cmocka_unit_test(test_never_two),
     };
     return cmocka_run_group_tests_name("kube/lease", tests, NULL, NULL);
