@@ -417,10 +417,8 @@ static int explain_background(const struct group *group, struct error *err)
         json_t *run = NULL;
         if (!member->instance->background || member->ready || !member->ended)
             continue;
-        int failure = read_run(member, &run, err);
-        if (!failure)
-            failure = error_set(err, E_MISSING, "%s",
-                                json_string_value(json_object_get(run, "reason")));
+        if (!read_run(member, &run, err))
+            error_set(err, E_MISSING, "%s", json_string_value(json_object_get(run, "reason")));
         json_decref(run);
         return error_wrap(err, "neighbour %s", member->instance->cell.name);
     }

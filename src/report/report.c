@@ -28,10 +28,11 @@ static bool looks_like_json(const struct str *bytes)
 static const struct report_section *find_section(const char *schema)
 {
     for (int i = 0; i < SECTION_COUNT; i++) {
-        assert(SECTIONS[i]);
-        const char *prefix = SECTIONS[i]->schema_prefix;
+        const struct report_section *section = SECTIONS[i];
+        assert(section);
+        const char *prefix = section->schema_prefix;
         if (schema ? prefix && text_starts_with(schema, prefix) : !prefix)
-            return SECTIONS[i];
+            return section;
     }
     return NULL;
 }
