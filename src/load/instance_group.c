@@ -74,6 +74,7 @@ static json_t *run_json(const struct group_instance *instance,
     result_run_add_number(run, "throttled_share", result->throttled_share);
     if (instance->settings.device == DEVICE_CPU_SLICE)
         result_run_add_number(run, "cpu_quota_cores", result->cpu_quota_cores);
+    result_run_add_gpu(run, &result->gpu);
     result_run_add_times(run, "latency", result->latency);
     result_run_add_count(run, "steps", hist_count(result->latency));
     for (int i = 0; i < 4; i++) {
@@ -356,8 +357,13 @@ static void add_reasons(json_t *all, const json_t *run)
 /* One run of several instances; the first that is not ok gives status and reason. */
 static json_t *add_up(json_t *runs)
 {
-    static const char *const sums[] = {"throughput_rps", "offered_rps", "cpu_cores",
-                                       "cpu_quota_cores", "memory_mib"};
+    static const char *const sums[] = {
+        "throughput_rps",         "offered_rps", "cpu_cores",
+        "cpu_quota_cores",        "memory_mib",  "gpu_memory_mib",
+        "energy_slice_estimate_j"};
+    /* Of the whole GPU, seen by each member. */
+    static const char *const means[] = {"power_w", "power_idle_w", "energy_j",
+                                        "energy_above_idle_j", "sm_clock_mhz"};
     const json_t *model = json_array_get(runs, 0), *run;
     size_t index;
     json_array_foreach(runs, index, run)
@@ -378,6 +384,11 @@ static json_t *add_up(json_t *runs)
         double total = 0;
         json_array_foreach(runs, index, run) total += figure(run, sums[i]);
         result_run_add_number(sum, sums[i], total);
+    }
+    for (size_t i = 0; i < sizeof means / sizeof *means; i++) {
+        double total = 0;
+        json_array_foreach(runs, index, run) total += figure(run, means[i]);
+        result_run_add_number(sum, means[i], total / (double)json_array_size(runs));
     }
     merge_times(sum, runs, "latency");
     merge_times(sum, runs, "e2e");

@@ -56,6 +56,7 @@ struct verdict measure_judge(const struct measure_cell *cell,
     verdict_add(&verdict, REASON_UNSTEADY, !result->steady.steady);
     verdict_add(&verdict, REASON_CPU_SHORT, is_cpu_short(cell, result));
     verdict_add(&verdict, REASON_WRONG_OUTPUT, has_wrong_output(settings, &result->ready));
+    verdict_add(&verdict, REASON_CLOCKS, result->gpu.throttled);
     verdict_add(&verdict, REASON_WRONG_DEVICE,
                 settings->uuid && strcmp(settings->uuid, result->ready.visible) != 0);
     return verdict;

@@ -151,8 +151,36 @@ static bool is_warm(const struct run *run)
     return true;
 }
 
+/* A GPU is watched where its driver can be opened; else the result says why not. Before the
+ * workload starts: idle power is read here. */
+static void open_gpu(struct run *run)
+{
+    struct gpu_driver_options options = {0};
+    struct error err;
+    if (run->settings->device == DEVICE_CPU_SLICE)
+        return;
+    int failure = gpu_driver_kind_get(NULL, &options.kind, &err);
+    if (!failure)
+        failure = gpu_driver_open(&options, &run->gpu_driver, &err);
+    if (!failure)
+        failure = gpu_watch_new(&run->gpu_driver, run->settings->uuid, &run->gpu_watch, &err);
+    if (failure)
+        snprintf(run->result->gpu.reason, sizeof run->result->gpu.reason, "%s", err.text);
+}
+
+static void close_gpu(struct run *run)
+{
+    gpu_watch_free(run->gpu_watch);
+    run->gpu_watch = NULL;
+    if (run->gpu_driver.ops)
+        gpu_driver_close(&run->gpu_driver);
+}
+
 void run_start_window(struct run *run)
 {
+    struct error ignored; /* no thread: the figures are of two samples */
+    if (run->gpu_watch)
+        gpu_watch_start(run->gpu_watch, &ignored);
     run->measuring = true;
     slice_read_usage(run->children.slice, &run->usage_at_start);
     run->result->window_start_ns = now_ns();
@@ -175,6 +203,8 @@ void run_end_window(struct run *run)
     struct slice_usage usage;
     assert(run->result->window_start_ns > 0);
     slice_read_usage(run->children.slice, &usage);
+    if (run->gpu_watch)
+        gpu_watch_stop(run->gpu_watch, &result->gpu);
     result->window_ns = now_ns() - result->window_start_ns;
     double window = (double)result->window_ns;
     result->cpu_cores = (double)(usage.cpu_ns - run->usage_at_start.cpu_ns) / window;
@@ -339,6 +369,7 @@ int run_in_slice(struct run *run, int (*body)(struct run *run, struct error *err
                                       .memory_peak_bytes = -1,
                                       .throttled_share = NAN,
                                       .cpu_ns_per_step = NAN};
+    gpu_figures_clear(&result->gpu);
     for (int i = 0; i < FIRST_LOSSES; i++)
         result->first_losses[i] = NAN;
     if (settings->device == DEVICE_CPU_SLICE)
@@ -351,8 +382,10 @@ int run_in_slice(struct run *run, int (*body)(struct run *run, struct error *err
     run->children.stop = settings->stop;
     run->children.ready_timeout_ns = settings->ready_timeout_ns;
     run->children.silence_timeout_ns = settings->silence_timeout_ns;
+    open_gpu(run);
     failure = body(run, err);
     children_done(&run->children);
+    close_gpu(run);
     return failure;
 }
 

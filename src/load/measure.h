@@ -17,6 +17,7 @@
 #include "base/hist.h"
 #include "base/vec.h"
 #include "format/measurement.h"
+#include "load/gpu_watch.h"
 #include "load/steady.h"
 #include "load/verdict.h"
 #include "load/workload_protocol.h"
@@ -84,6 +85,7 @@ struct measure_result {
     struct ready_event ready;  /* of the first process */
     struct str how;            /* slice_describe() */
     enum slice_method method;
+    struct gpu_figures gpu; /* of a GPU, of the last repetition; else all unknown */
     double first_losses[4]; /* training; NAN: none */
     struct steady_state steady;
     struct verdict verdict;      /* of an ok result */

@@ -18,6 +18,8 @@ struct run {
     bool measuring;
     struct slice_usage usage_at_start;
     int64_t cpu_first_ns, cpu_last_ns, cpu_steps; /* of the first process, in the window */
+    struct gpu_driver gpu_driver;                 /* GPUs: closed when there is none */
+    struct gpu_watch *gpu_watch;                  /* NULL: none */
     void *context;                                /* of the body */
 };
 

@@ -156,6 +156,39 @@ static json_t *find_cell(const json_t *document, const json_t *key)
     return NULL;
 }
 
+void result_run_add_gpu(json_t *run, const struct gpu_figures *gpu)
+{
+    CLEANUP(str_done) struct str words = STR_EMPTY;
+    const struct {
+        const char *name;
+        double value;
+    } figures[] = {
+        {"gpu_memory_mib", gpu->memory_mib},
+        {"gpu_activity", gpu->activity},
+        {"power_w", gpu->power_w},
+        {"power_idle_w", gpu->power_idle_w},
+        {"energy_j", gpu->energy_j},
+        {"energy_above_idle_j", gpu->energy_above_idle_j},
+        {"energy_slice_estimate_j", gpu->energy_slice_estimate_j},
+        {"energy_window_s", gpu->window_s},
+        {"sm_clock_mhz", gpu->sm_clock_mhz},
+        {"sm_clock_mhz_min", gpu->sm_clock_mhz_min},
+        {"memory_clock_mhz", gpu->memory_clock_mhz},
+        {"temperature_c_max", gpu->temperature_c_max},
+    };
+    if (*gpu->reason)
+        json_object_set_new(run, "gpu_unknown", json_string(gpu->reason));
+    if (gpu->samples == 0)
+        return;
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        result_run_add_number(run, figures[i].name, figures[i].value);
+    metric_clock_reasons(gpu->clock_reasons, &words);
+    json_object_set_new(run, "clock_event_reasons", json_string(words.bytes));
+    if (gpu->slice_rule)
+        json_object_set_new(run, "energy_slice_rule", json_string(gpu->slice_rule));
+    result_run_add_count(run, "gpu_samples", (uint64_t)gpu->samples);
+}
+
 void result_document_add(json_t *document, json_t *key, json_t *run)
 {
     json_t *cell = find_cell(document, key);

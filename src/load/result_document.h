@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 #include "base/json.h"
+#include "load/gpu_watch.h"
 #include "load/verdict.h"
 
 #define RESULT_SCHEMA "tranche.result/1"
@@ -28,6 +29,10 @@ void result_run_add_count(json_t *run, const char *name, uint64_t value);
 /* NAME_ms_mean, _p50 … _p999, _max as figures, and the histogram itself. Nothing when it is
  * empty. */
 void result_run_add_times(json_t *run, const char *name, const struct hist *times);
+
+/* What the GPU did: figures power_w, energy_j … and the words that go with them
+ * (docs/spec/results.md). Nothing on a CPU. */
+void result_run_add_gpu(json_t *run, const struct gpu_figures *gpu);
 
 /* Adds the run to the cell with this key (an object of text and numbers; made when it is
  * not there). Takes over both references. */

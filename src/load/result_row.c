@@ -118,6 +118,11 @@ static void fill_figures(struct measurement *row, const struct measure_result *r
         row->latency_ms[i] = NAN;
     if (result->memory_peak_bytes > 0)
         row->memory_mib = rounded((double)result->memory_peak_bytes / (1 << 20));
+    /* On a GPU its own memory is what counts; power is the whole board's. */
+    if (!isnan(result->gpu.memory_mib))
+        row->memory_mib = rounded(result->gpu.memory_mib);
+    if (!isnan(result->gpu.power_w))
+        row->power_w = rounded(result->gpu.power_w);
     if (result->status != STATUS_OK)
         return;
     row->throughput_rps = rounded(result->throughput_rps);

@@ -33,9 +33,11 @@ static const struct {
     {"ttft_ms_p99", "p99 time to first token", "ms"},
     {"itl_ms_p99", "p99 time between tokens", "ms"},
     {"memory_mib", "Memory", "MiB"},
+    {"gpu_memory_mib", "GPU memory of the slice", "MiB"},
     {"gpu_activity", "Activity", "ratio"},
-    {"power_w", "Power", "W"},
-    {"energy_j", "Energy", "J"},
+    {"power_w", "Power of the whole GPU", "W"},
+    {"energy_above_idle_j", "Energy of the whole GPU above idle", "J"},
+    {"energy_slice_estimate_j", "Energy of the slice (estimate)", "J"},
     {"slo_rate_rps", "Highest rate that keeps the objective", "requests/s"},
 };
 
