@@ -6,6 +6,7 @@
 #
 #     BUILD/peers/python               environment with nvidia-ml-py, nvitop and gpustat (PyPI)
 #     BUILD/peers/tritonclient         environment with tritonclient (PyPI)
+#     BUILD/peers/mlserver             environment with mlserver and onnxruntime (PyPI)
 #     BUILD/peers/nvidia-mig-parted    NVIDIA/mig-parted, built from its Go module
 #
 # Both are links into ${XDG_CACHE_HOME:-~/.cache}/tranche/peers, where what was fetched and
@@ -72,20 +73,21 @@ setup_python() {
     ln -sfn "$folder" "$build/peers/python"
 }
 
-setup_tritonclient() {
+# setup_wheels NAME: an environment of what requirements-NAME.txt pins. Its wheels are of one kind
+# of machine; others go without.
+setup_wheels() {
     local folder
-    folder=$cache/tritonclient-$(key requirements-tritonclient.txt)
+    folder=$cache/$1-$(key "requirements-$1.txt")
     if [ ! -f "$folder/complete" ]; then
-        echo "setup_peers: tritonclient" >&2
+        echo "setup_peers: $1" >&2
         new_environment "$folder"
-        # Other machines than the one the wheels were pinned for go without this client.
-        if ! pip_install "$folder/bin/python" --only-binary=:all: -r requirements-tritonclient.txt; then
-            echo "setup_peers: no tritonclient on this machine: see pip's message above" >&2
+        if ! pip_install "$folder/bin/python" --only-binary=:all: -r "requirements-$1.txt"; then
+            echo "setup_peers: no $1 on this machine: see pip's message above" >&2
             return
         fi
         touch "$folder/complete"
     fi
-    ln -sfn "$folder" "$build/peers/tritonclient"
+    ln -sfn "$folder" "$build/peers/$1"
 }
 
 # good_go GO: whether it can build a module that says "go 1.22".
@@ -135,5 +137,6 @@ setup_mig_parted() {
 }
 
 setup_python
-setup_tritonclient
+setup_wheels tritonclient
+setup_wheels mlserver
 setup_mig_parted
