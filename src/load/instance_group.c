@@ -89,6 +89,8 @@ static void add_open(json_t *run, const struct open_loop_result *open)
 {
     result_run_add_number(run, "offered_rps", open->offered_rps);
     result_run_add_times(run, "e2e", open->latency);
+    result_run_add_times(run, "queue", open->queue);
+    result_run_add_times(run, "compute", open->service);
     result_run_add_times(run, "send_lag", open->send_lag);
     result_run_add_count(run, "scheduled", open->scheduled);
     result_run_add_count(run, "completed", open->completed);
@@ -392,6 +394,8 @@ static json_t *add_up(json_t *runs)
     }
     merge_times(sum, runs, "latency");
     merge_times(sum, runs, "e2e");
+    merge_times(sum, runs, "queue");
+    merge_times(sum, runs, "compute");
     json_object_set_new(sum, "how", json_incref(json_object_get(model, "how")));
     json_object_set(sum, "instances", runs);
     return sum;
