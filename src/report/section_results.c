@@ -20,7 +20,7 @@
 #include "report/html.h"
 #include "report/report.h"
 
-enum { KEYS_MAX = 32, CATEGORIES_MOST = 24, CDF_POINTS = 120 };
+enum { KEYS_MAX = 32, CATEGORIES_MOST = 24, CDF_POINTS = 120, CDF_CHARTS_MOST = 8 };
 
 /* What is drawn, in this order; results without a figure have no chart of it. */
 static const struct {
@@ -30,6 +30,9 @@ static const struct {
     {"latency_ms_p50", "Median latency", "ms"},
     {"latency_ms_p95", "p95 latency", "ms"},
     {"latency_ms_p99", "p99 latency", "ms"},
+    {"e2e_ms_p50", "Median latency from the intended time", "ms"},
+    {"e2e_ms_p95", "p95 latency from the intended time", "ms"},
+    {"e2e_ms_p99", "p99 latency from the intended time", "ms"},
     {"ttft_ms_p99", "p99 time to first token", "ms"},
     {"itl_ms_p99", "p99 time between tokens", "ms"},
     {"memory_mib", "Memory", "MiB"},
@@ -47,6 +50,7 @@ static const char *const SERIES_KEYS[] = {"mode", "sharing", "slice", "model", "
 struct varying_key {
     const char *name;
     struct map values; /* text → nothing, in order of appearance */
+    bool in_series;    /* the series says it already */
 };
 
 struct results {
@@ -85,6 +89,47 @@ static void note_key(struct results *results, const char *name, const json_t *va
         map_put(&results->keys[i].values, text, NULL);
 }
 
+static const char *key_text(struct results *results, const json_t *cell, int key)
+{
+    return value_text(&results->arena,
+                      json_object_get(json_object_get(cell, "key"), results->keys[key].name));
+}
+
+/* Whether cells with the same value of `of` have the same of `key`, as with slice and mode
+ * where each mode has slices of its own. */
+static bool key_follows(struct results *results, int key, int of)
+{
+    struct map seen = {0};
+    bool follows = true;
+    assert(key >= 0 && of >= 0);
+    for (size_t i = 0; i < json_array_size(results->cells) && follows; i++) {
+        const json_t *cell = json_array_get(results->cells, i);
+        const char *text = key_text(results, cell, key);
+        ptrdiff_t at = map_find(&seen, key_text(results, cell, of));
+        if (at < 0)
+            map_put(&seen, key_text(results, cell, of), (void *)(uintptr_t)text);
+        else
+            follows = strcmp(seen.entries[at].value, text) == 0;
+    }
+    map_done(&seen);
+    return follows;
+}
+
+/* A key that says more than the one chosen, and all that it says, is the better one. */
+static void refine_series_key(struct results *results)
+{
+    for (size_t k = 0; k < sizeof SERIES_KEYS / sizeof *SERIES_KEYS; k++)
+        for (int i = 0; i < results->key_count && results->series_key >= 0; i++)
+            if (strcmp(results->keys[i].name, SERIES_KEYS[k]) == 0 &&
+                results->keys[i].values.count <= CANVAS_SERIES_COUNT &&
+                results->keys[i].values.count >
+                    results->keys[results->series_key].values.count &&
+                key_follows(results, results->series_key, i))
+                results->series_key = i;
+    for (int i = 0; i < results->key_count && results->series_key >= 0; i++)
+        results->keys[i].in_series = key_follows(results, i, results->series_key);
+}
+
 static void choose_series_key(struct results *results)
 {
     results->series_key = -1;
@@ -94,6 +139,7 @@ static void choose_series_key(struct results *results)
                 results->keys[i].values.count > 1 &&
                 results->keys[i].values.count <= CANVAS_SERIES_COUNT)
                 results->series_key = i;
+    refine_series_key(results);
 }
 
 static void results_init(struct results *results, const json_t *root)
@@ -125,7 +171,7 @@ static const char *category_of(struct results *results, const json_t *cell, bool
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;
     for (int i = 0; i < results->key_count; i++) {
-        if (results->keys[i].values.count < 2 || (i == results->series_key && !with_series))
+        if (results->keys[i].values.count < 2 || (results->keys[i].in_series && !with_series))
             continue;
         const json_t *value =
             json_object_get(json_object_get(cell, "key"), results->keys[i].name);
@@ -219,7 +265,8 @@ static void add_figure(struct results *results, size_t figure, struct str *html)
 
 /* ---- CDF -------------------------------------------------------------------------- */
 
-/* All VALID runs of a cell in one histogram; NULL when there is none. */
+/* All VALID runs of a cell in one histogram, of an open loop from the intended time; NULL
+ * when there is none. */
 static struct hist *latency_of(const json_t *cell)
 {
     struct hist *whole = NULL;
@@ -227,8 +274,10 @@ static struct hist *latency_of(const json_t *cell)
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
         const char *verdict = json_string_value(json_object_get(run, "verdict"));
-        const char *text =
-            json_string_value(json_object_get(json_object_get(run, "histograms"), "latency"));
+        const json_t *histograms = json_object_get(run, "histograms");
+        const char *text = json_string_value(json_object_get(histograms, "e2e"));
+        if (!text)
+            text = json_string_value(json_object_get(histograms, "latency"));
         CLEANUP(hist_free_ptr) struct hist *part = NULL;
         if (!verdict || strcmp(verdict, "VALID") != 0 || !text ||
             hist_decode(text, &part, NULL) != 0)
@@ -240,15 +289,22 @@ static struct hist *latency_of(const json_t *cell)
     return whole;
 }
 
-static void add_cdf(struct results *results, struct str *html)
+/* Of the cells in one category ("": all), a line for each. */
+static void add_cdf(struct results *results, const char *category, struct str *html)
 {
     struct chart_series series[CANVAS_SERIES_COUNT];
+    CLEANUP(str_done) struct str title = STR_EMPTY;
     size_t count = 0;
     size_t cells = json_array_size(results->cells);
+    assert(category);
     for (size_t i = 0; i < cells && count < CANVAS_SERIES_COUNT; i++) {
         const json_t *cell = json_array_get(results->cells, i);
-        CLEANUP(hist_free_ptr) struct hist *latency = latency_of(cell);
-        if (!latency)
+        CLEANUP(hist_free_ptr) struct hist *latency = NULL;
+        int s = series_of(results, cell);
+        if (*category && strcmp(category_of(results, cell, false), category) != 0)
+            continue;
+        latency = latency_of(cell);
+        if (!latency || s < 0)
             continue;
         double *x = arena_alloc(&results->arena, CDF_POINTS, sizeof *x);
         double *y = arena_alloc(&results->arena, CDF_POINTS, sizeof *y);
@@ -256,24 +312,43 @@ static void add_cdf(struct results *results, struct str *html)
             y[k] = 100.0 * (k + 1) / CDF_POINTS;
             x[k] = (double)hist_percentile_ns(latency, y[k]) / 1e6;
         }
-        series[count] =
-            (struct chart_series){.label = category_of(results, cell, true),
-                                  .colour = (enum canvas_colour)(CANVAS_SERIES + (int)count),
-                                  .x = x,
-                                  .y = y,
-                                  .count = CDF_POINTS};
-        count++;
+        int colour = *category ? s : (int)count;
+        series[count++] = (struct chart_series){
+            .label = *category ? key_text(results, cell, results->series_key)
+                               : category_of(results, cell, true),
+            .colour = (enum canvas_colour)(CANVAS_SERIES + colour),
+            .x = x,
+            .y = y,
+            .count = CDF_POINTS};
     }
     if (count == 0)
         return;
+    str_addf(&title, "Latency, cumulative%s%s", *category ? ": " : "", category);
+    if (!*category && count < cells)
+        str_add(&title, " (first cells)");
     chart_svg(&(struct chart){.kind = CHART_LINES,
-                              .title = count < cells ? "Latency, cumulative (first cells)"
-                                                     : "Latency, cumulative",
+                              .title = title.bytes,
                               .x_label = "ms",
                               .y_label = "% of requests",
                               .series = series,
                               .series_count = count},
               html);
+}
+
+/* Series beside each other, a chart for each of the first categories. */
+static void add_cdfs(struct results *results, struct str *html)
+{
+    struct map seen = {0};
+    if (results->series_key < 0)
+        add_cdf(results, "", html);
+    for (size_t i = 0; i < json_array_size(results->cells) && results->series_key >= 0; i++) {
+        const char *category = category_of(results, json_array_get(results->cells, i), false);
+        if (seen.count == CDF_CHARTS_MOST || map_find(&seen, category) >= 0)
+            continue;
+        map_put(&seen, category, NULL);
+        add_cdf(results, category, html);
+    }
+    map_done(&seen);
 }
 
 /* ---- tables ----------------------------------------------------------------------- */
@@ -373,14 +448,15 @@ static int add(const char *path, const struct str *bytes, struct str *html, stru
     results_init(&results, root);
     str_addf(&heading, "Results %s", path);
     html_add_heading(html, 2, heading.bytes);
-    const char *question = json_string_value(json_object_get(root, "question"));
+    const char *question =
+        json_string_value(json_object_get(json_object_get(root, "experiment"), "question"));
     if (question)
         html_add_paragraph(html, NULL, question);
     html_figures_begin(html);
     for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
         if (has_figure(&results, FIGURES[i].figure))
             add_figure(&results, i, html);
-    add_cdf(&results, html);
+    add_cdfs(&results, html);
     html_figures_end(html);
     add_cells(&results, html);
     add_provenance(&results, root, html);
