@@ -134,7 +134,7 @@ static void breed(struct breeding *breeding, long round)
 {
     int children = 0;
     assert(breeding->count >= 1 && breeding->count <= breeding->population);
-    for (int i = 0; i < breeding->population; i++) {
+    for (int i = 0; i < breeding->population && !arm_is_late(breeding->arm); i++) {
         const struct member *parent = &breeding->members[i % breeding->count];
         struct member *child = &breeding->members[breeding->count + children];
         struct rng rng = rng_seed_stream(breeding->settings->seed,

@@ -16,6 +16,9 @@
 #include <stdlib.h>
 
 #include "plan/candidates.h"
+#include "plan/quick_fill.h"
+
+enum { LATE_STRIDE = 64 }; /* pairs between two looks at the clock */
 
 /* The best configuration of one service with any service of a higher index, or alone. */
 struct row {
@@ -74,6 +77,8 @@ static void score_row(struct greedy *greedy, int service)
         struct candidate found;
         if (other != service && arm_missing(greedy->state, other) <= 0)
             continue;
+        if (other % LATE_STRIDE == 0 && arm_is_late(greedy->arm))
+            return;
         int count = other == service ? 1 : 2;
         if (pair_limit(greedy, service, other) > row->best.score * (1 - 1e-12) &&
             candidates_top(greedy->arm, greedy->state, pair, count, &found, 1) > 0 &&
@@ -105,6 +110,8 @@ static struct candidate best_pair(struct greedy *greedy)
         if (greedy->rows[top].best.score <= 0 || is_fresh(greedy, top))
             return greedy->rows[top].best;
         score_row(greedy, top);
+        if (arm_is_late(greedy->arm))
+            return (struct candidate){.score = 0};
     }
 }
 
@@ -116,11 +123,8 @@ static bool any_almost(const struct greedy *greedy)
     return false;
 }
 
-/* The best choice; when the budget is spent, a quick one. */
 static struct candidate choose(struct greedy *greedy)
 {
-    if (arm_is_late(greedy->arm))
-        return candidates_mix(greedy->arm, greedy->state, MIG_INSTANCES_MAX);
     struct candidate pair = best_pair(greedy);
     if (!any_almost(greedy))
         return pair;
@@ -155,8 +159,10 @@ bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan
         set_values(&greedy, i);
     for (int i = 0; i < arm->service_count && !arm_is_late(arm); i++)
         score_row(&greedy, i);
-    while (!stuck && !arm_is_complete(arm, state)) {
+    while (!stuck && !arm_is_late(arm) && !arm_is_complete(arm, state)) {
         struct candidate chosen = choose(&greedy);
+        if (arm_is_late(arm)) /* the choice may be half made */
+            break;
         stuck = chosen.score <= 0;
         if (stuck)
             break;
@@ -166,7 +172,7 @@ bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan
     free(greedy.rows);
     free(greedy.value);
     free(greedy.changed_at);
-    return !stuck;
+    return stuck ? false : quick_fill(arm, state, plan);
 }
 
 static int greedy_solve(const struct problem *problem, const struct solver_settings *settings,

@@ -7,7 +7,9 @@
 
 #include "plan/arm.h"
 
-/* Appends GPUs to the plan until the state is complete; false when stock ran out. */
+/* Appends GPUs to the plan until the state is complete; when the budget is spent, the rest
+ * by quick_fill(). False when stock ran out. `plan` must be the state's, or empty: then what
+ * leads to the state is not in it and its GPUs are not filled up. */
 bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan *plan);
 
 /* The searches work on at most this many GPUs; what a larger plan has beyond that is the

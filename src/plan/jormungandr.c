@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "plan/candidates.h"
+#include "plan/quick_fill.h"
 
 enum { SERVICES_PER_GPU = 3 };
 
@@ -88,6 +89,11 @@ static int jormungandr_solve(const struct problem *problem,
     arm_init(&arm, problem, settings);
     arm_state_init(&state, &arm);
     while (!arm_is_complete(&arm, &state)) {
+        if (arm_is_late(&arm)) {
+            ret_solution->stopped_by_budget = true;
+            quick_fill(&arm, &state, &plan);
+            break;
+        }
         struct candidate chosen = choose(&arm, &state);
         if (chosen.score <= 0)
             break;

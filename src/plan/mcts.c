@@ -139,7 +139,8 @@ static void play(struct tree *tree, const struct arm_state *start, int root)
     arm_state_copy(&tree->state, start, tree->arm);
     vec_clear(&tree->path.gpus);
     line[depth++] = at;
-    while (depth < DEPTH_MAX && !arm_is_complete(tree->arm, &tree->state)) {
+    while (depth < DEPTH_MAX && !arm_is_late(tree->arm) &&
+           !arm_is_complete(tree->arm, &tree->state)) {
         if (tree->nodes.data[at].first_child < 0) {
             if (at != root && tree->nodes.data[at].visits == 0)
                 break; /* a new node is played out before it is expanded */

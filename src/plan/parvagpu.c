@@ -166,7 +166,7 @@ static bool take_apart(const struct arm *arm, struct arm_plan *plan, size_t inde
 static void optimise_allocation(const struct arm *arm, struct arm_plan *plan,
                                 struct arm_state *state)
 {
-    for (size_t g = plan->gpus.count; g-- > 0;) {
+    for (size_t g = plan->gpus.count; g-- > 0 && !arm_is_late(arm);) {
         if (g < plan->gpus.count &&
             busy_slices(arm, &plan->gpus.data[g]) <= (int)arm->parameters->parvagpu_light)
             take_apart(arm, plan, g, state);
@@ -192,6 +192,7 @@ static int parvagpu_solve(const struct problem *problem, const struct solver_set
         placed = arm_plan_add(&arm, &plan, &state, segments.items.data[i]);
     if (placed)
         optimise_allocation(&arm, &plan, &state);
+    ret_solution->stopped_by_budget = arm_is_late(&arm);
     arm_finish(&arm, &plan, ret_solution);
     vec_done(&segments.items);
     vec_done(&plan.gpus);

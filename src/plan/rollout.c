@@ -153,7 +153,7 @@ double rollout_play(const struct arm *arm, struct rollout_pools *pools, struct r
     double cost = 0;
     while (!arm_is_complete(arm, state)) {
         struct solution_gpu gpu;
-        if (cost > most || !pick(arm, pools, rng, state, &gpu))
+        if (cost > most || arm_is_late(arm) || !pick(arm, pools, rng, state, &gpu))
             return INFINITY;
         assert(gpu.count > 0);
         arm_apply(arm, state, &gpu);

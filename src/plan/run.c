@@ -66,6 +66,7 @@ struct run {
     struct solution solution;
     struct order_entry *order; /* of services, when the fleet is too small */
     bool *rejected;            /* by service */
+    int64_t deadline_ns;       /* of all solves together; INT64_MAX: none */
 };
 
 static void run_done(struct run *run)
@@ -80,7 +81,11 @@ static int solve(struct run *run, struct error *err)
 {
     solution_done(&run->solution);
     run->solution = (struct solution){.bound_cost = NAN};
-    int rc = run->solver->solve(&run->problem, &run->request->settings, &run->solution, err);
+    struct solver_settings settings = run->request->settings;
+    if (run->deadline_ns != INT64_MAX)
+        settings.budget_s =
+            fmax(0, (double)(run->deadline_ns - clock_now_ns(settings.clock)) / 1e9);
+    int rc = run->solver->solve(&run->problem, &settings, &run->solution, err);
     if (rc == 0 && run->solution.feasible)
         solution_check(&run->problem, &run->solution);
     return rc;
@@ -225,6 +230,14 @@ static int run_all(struct run *run, struct plan *ret_plan, struct error *err)
     return finish(run, ret_plan, err);
 }
 
+/* The budget is the whole run's: the tables of promises and every solve spend of it. */
+static int64_t find_deadline(const struct solver_settings *settings)
+{
+    if (!settings->clock || !(settings->budget_s < 1e9))
+        return INT64_MAX;
+    return clock_now_ns(settings->clock) + (int64_t)(settings->budget_s * 1e9);
+}
+
 int plan_run(const struct plan_request *request, struct plan *ret_plan, struct error *err)
 {
     CLEANUP(run_done)
@@ -232,6 +245,7 @@ int plan_run(const struct plan_request *request, struct plan *ret_plan, struct e
         .request = request,
         .solver = solver_find(request->algorithm ? request->algorithm : "exact"),
         .solution.bound_cost = NAN,
+        .deadline_ns = find_deadline(&request->settings),
     };
     if (!run.solver)
         return error_set(err, E_USAGE, "algorithm \"%s\" is not known", request->algorithm);

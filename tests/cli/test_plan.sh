@@ -35,6 +35,22 @@ ok $? "a budget of nothing ends at once"
 json hasty.json 'x["stopped_by"] == "budget" and x["status"] == "feasible"'
 ok $? "and says so"
 
+# A budget is kept with ten thousand services: the quick fill completes what was begun.
+python3 - >many.yaml <<'PYTHON'
+models = ["resnet50", "vgg19", "densenet121", "inceptionv3"]
+print("latency_rule: batch\nservices:")
+for i in range(10000):
+    print(f"- {{name: s{i}, model: pytorch/{models[i % 4]}, rate_rps: {10 + i * 37 % 890}, latency_ms: 100, percentile: 90}}")
+PYTHON
+for algorithm in greedy mcts ga jormungandr; do
+    tranche plan -s many.yaml -m "$m" --algorithm "$algorithm" --budget 0.2 -o many.json
+    is_status 0 "$algorithm plans ten thousand services within a budget"
+    json many.json 'x["stopped_by"] == "budget" and x["status"] == "feasible" and len(x["services"]) == 10000'
+    ok $? "$algorithm says that the budget stopped it"
+done
+tranche plan verify many.json -s many.yaml -m "$m"
+is_status 0 "a plan completed in haste is valid"
+
 # Planted faults.
 refused() {
     edit "$2"
