@@ -41,11 +41,12 @@ tranche transition plan plan.json night.json -o change.json
 is_status 0 "a transition to show"
 cat >results.json <<'END'
 {"schema": "tranche.result/1", "kind": "experiment", "provenance": {"tranche": "0", "seed": 1},
+ "experiment": {"name": "e", "question": "Does sharing pay?"},
  "cells": [
-  {"key": {"mode": "alone", "batch": 1}, "runs": [{"status": "ok", "verdict": "VALID",
+  {"key": {"mode": "alone", "slice": "1g.5gb", "batch": 1}, "runs": [{"status": "ok", "verdict": "VALID",
     "verdict_reasons": [], "figures": {"throughput_rps": 10}}],
    "summary": {"throughput_rps": {"count": 3, "mean": 10, "low": 9, "high": 11}}},
-  {"key": {"mode": "shared <2>", "batch": 1}, "runs": [{"status": "ok", "verdict": "INVALID",
+  {"key": {"mode": "shared <2>", "slice": "7g.40gb", "batch": 1}, "runs": [{"status": "ok", "verdict": "INVALID",
     "verdict_reasons": ["cpu-short"], "figures": {}}], "summary": {}}]}
 END
 tranche report change.json results.json -o both.html
@@ -54,6 +55,11 @@ grep -q 'shared &lt;2&gt;' both.html && grep -q 'INVALID: cpu-short' both.html
 ok $? "cells with their verdicts"
 grep -q '10 ± 1' both.html
 ok $? "means with intervals"
+grep -q 'Does sharing pay?' both.html
+ok $? "the question of the experiment"
+# The mode says the slice: the modes stand beside each other, in one category.
+grep -q '>all<' both.html && ! grep -q '>1g.5gb<' both.html
+ok $? "keys that follow the series are not on the axis"
 [ "$(grep -c '>floor<' both.html)" -ge 16 ]
 ok $? "capacity against the floor of each service"
 
