@@ -78,7 +78,6 @@ static struct plan_request make_request(const struct plan_options *given,
     request.fleet_text = given->fleet;
     request.settings.seed = (uint64_t)given->seed;
     request.settings.budget_s = given->budget > 0 ? given->budget : INFINITY;
-    request.settings.threads = (int)given->threads;
     request.settings.rounds = given->rounds;
     request.settings.iterations = given->iterations;
     request.settings.clock = clock_real();
@@ -131,7 +130,9 @@ static int run_plan(const void *raw, struct arguments arguments, struct error *e
         rc = plan_read(given->from, &from, err);
     if (rc < 0)
         return rc;
+    const struct executor executor = {.workers = (int)given->threads};
     struct plan_request request = make_request(given, &inputs, given->from ? &from : NULL);
+    request.settings.executor = &executor;
     rc = plan_run(&request, &plan, err);
     if (rc < 0)
         return rc;

@@ -79,7 +79,6 @@ static struct plan_request make_request(const struct compare_options *given,
     request.fleet_text = given->fleet;
     request.settings.seed = (uint64_t)given->seed;
     request.settings.budget_s = given->budget > 0 ? given->budget : INFINITY;
-    request.settings.threads = (int)given->threads;
     request.settings.rounds = given->rounds;
     request.settings.iterations = given->iterations;
     request.settings.clock = clock_real();
@@ -274,11 +273,13 @@ static int find_paper_bound(const struct compare_options *given,
                             const struct plan_inputs *inputs, double *ret_bound,
                             struct error *err)
 {
+    const struct executor executor = {.workers = (int)given->threads};
     struct plan_request request = make_request(given, inputs, NULL);
     struct problem problem;
-    int rc =
-        problem_init(&problem, &inputs->services, &inputs->rows,
-                     &(struct problem_options){.rules = request.rules, .max_moves = -1}, err);
+    int rc = problem_init(&problem, &inputs->services, &inputs->rows,
+                          &(struct problem_options){
+                              .rules = request.rules, .max_moves = -1, .executor = &executor},
+                          err);
     if (rc < 0)
         return rc;
     *ret_bound = problem.infeasible.count > 0 ? NAN : paper_lower_bound(&problem);
@@ -296,6 +297,7 @@ static void note_bound(struct comparison *comparison, const struct outcome *outc
 static int run_all(const struct compare_options *given, const struct plan_inputs *inputs,
                    struct comparison *comparison, struct error *err)
 {
+    const struct executor executor = {.workers = (int)given->threads};
     struct progress progress = {0};
     int rc = find_paper_bound(given, inputs, &comparison->paper_bound, err);
     const struct solver *const *solvers = solver_list();
@@ -306,6 +308,7 @@ static int run_all(const struct compare_options *given, const struct plan_inputs
         assert(comparison->count < ALGORITHMS_MAX);
         struct outcome *outcome = &comparison->outcomes[comparison->count++];
         struct plan_request request = make_request(given, inputs, solvers[i]->name);
+        request.settings.executor = &executor;
         outcome->cost = NAN;
         progress_show(&progress, "%s …", solvers[i]->name);
         rc = run_algorithm(&request, outcome, err);

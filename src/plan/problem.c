@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Building the planning problem: the fleet's parts, the slot kinds, what every service may
- * promise on each, the kinds of GPU with their patterns, and why a service has no slot.
+ * Building the planning problem: the fleet's parts, the slot kinds that promises.h found
+ * usable, the kinds of GPU with their patterns, and what fixed instances give already.
  */
 #include "plan/problem.h"
 
@@ -10,32 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "plan/patterns.h"
-#include "plan/rule.h"
-
-/* Rows by model, and the pairs of board and profile that were measured on the fleet. */
-struct builder {
-    struct problem *problem;
-    struct rule rule;
-    struct map models; /* model → position */
-    int *first;        /* models.count + 1 positions into order */
-    int *order;        /* row indices, grouped by model, the highest throughput first */
-    VEC(struct problem_slot) pairs;
-    int *row_pair;                  /* pair of each row; -1: a board that the fleet lacks */
-    struct problem_option *options; /* service_count rows of pairs.count */
-};
-
-static void builder_done(struct builder *builder)
-{
-    map_done(&builder->models);
-    free(builder->first);
-    free(builder->order);
-    vec_done(&builder->pairs);
-    free(builder->row_pair);
-    free(builder->options);
-    queue_model_free(builder->rule.queue);
-}
+#include "plan/promises.h"
 
 static void add_part(struct problem *problem, const struct fleet_part *part)
 {
@@ -61,179 +37,6 @@ static void build_parts(struct problem *problem)
     }
 }
 
-static bool in_fleet(const struct problem *problem, const struct mig_board *board)
-{
-    for (size_t i = 0; i < problem->parts.count; i++)
-        if (problem->parts.data[i].board == board)
-            return true;
-    return false;
-}
-
-static int compare_throughput(const void *a, const void *b, void *context)
-{
-    const struct measurement_set *rows = context;
-    double x = rows->rows.data[*(const int *)a].throughput_rps;
-    double y = rows->rows.data[*(const int *)b].throughput_rps;
-    if (x != y)
-        return x > y ? -1 : 1;
-    return *(const int *)a - *(const int *)b;
-}
-
-/* The fastest rows come first: a promise never exceeds the throughput, so slower rows need
- * not be worked out once a promise is above it. */
-static void group_rows(struct builder *builder)
-{
-    const struct measurement_set *rows = builder->problem->rows;
-    size_t count = rows->rows.count;
-    int *model = xcalloc(count + 1, sizeof *model);
-    for (size_t r = 0; r < count; r++) {
-        ptrdiff_t at = map_find(&builder->models, rows->rows.data[r].model);
-        model[r] =
-            at >= 0 ? (int)at : (int)map_put(&builder->models, rows->rows.data[r].model, NULL);
-    }
-    builder->first = xcalloc(builder->models.count + 2, sizeof *builder->first);
-    builder->order = xcalloc(count + 1, sizeof *builder->order);
-    for (size_t r = 0; r < count; r++)
-        builder->first[model[r] + 2]++;
-    for (size_t m = 1; m < builder->models.count + 2; m++)
-        builder->first[m] += builder->first[m - 1];
-    for (size_t r = 0; r < count; r++)
-        builder->order[builder->first[model[r] + 1]++] = (int)r;
-    for (size_t m = 0; m < builder->models.count; m++)
-        qsort_r(&builder->order[builder->first[m]],
-                (size_t)(builder->first[m + 1] - builder->first[m]), sizeof *builder->order,
-                compare_throughput, (void *)rows);
-    free(model);
-}
-
-static int pair_compare(const void *a, const void *b)
-{
-    const struct problem_slot *x = a, *y = b;
-    if (x->board != y->board)
-        return x->board < y->board ? -1 : 1;
-    return x->profile - y->profile;
-}
-
-/* Pairs in the order of the board table, then of the board's profiles. */
-static void collect_pairs(struct builder *builder)
-{
-    const struct problem *problem = builder->problem;
-    size_t count = problem->rows->rows.count;
-    builder->row_pair = xcalloc(count + 1, sizeof *builder->row_pair);
-    struct problem_slot *seen = xcalloc(count + 1, sizeof *seen);
-    size_t seen_count = 0;
-    for (size_t r = 0; r < count; r++) {
-        const struct measurement *row = &problem->rows->rows.data[r];
-        if (in_fleet(problem, row->board))
-            seen[seen_count++] = (struct problem_slot){row->board, row->profile};
-    }
-    /* Pointers into one constant table: their order is the table's on every machine. */
-    qsort(seen, seen_count, sizeof *seen, pair_compare);
-    for (size_t i = 0; i < seen_count; i++)
-        if (i == 0 || pair_compare(&seen[i - 1], &seen[i]) != 0)
-            vec_add(&builder->pairs, seen[i]);
-    free(seen);
-    for (size_t r = 0; r < count; r++) {
-        const struct measurement *row = &problem->rows->rows.data[r];
-        struct problem_slot key = {row->board, row->profile};
-        struct problem_slot *at = builder->pairs.count == 0
-                                      ? NULL
-                                      : bsearch(&key, builder->pairs.data, builder->pairs.count,
-                                                sizeof key, pair_compare);
-        builder->row_pair[r] = at ? (int)(at - builder->pairs.data) : -1;
-    }
-}
-
-/* Which is the better of two ways to run on one slot kind: the higher promise, then the
- * lower latency, then the smaller batch and fewer processes. */
-static bool is_better(const struct problem_option *a, const struct problem_option *b)
-{
-    if (b->row < 0 || a->rate_rps != b->rate_rps)
-        return b->row < 0 || a->rate_rps > b->rate_rps;
-    if (!isnan(a->latency_ms) && a->latency_ms != b->latency_ms)
-        return a->latency_ms < b->latency_ms;
-    return a->batch != b->batch ? a->batch < b->batch : a->procs < b->procs;
-}
-
-/* Why no row serves a service, gathered over its rows. */
-struct reasons {
-    bool measured; /* an ok row with a latency column, on a board of the fleet */
-    bool out_of_memory;
-    bool fits;
-    double nearest_latency_ms;
-};
-
-static void note_reason(struct reasons *reasons, const struct rule_promise *promise)
-{
-    reasons->out_of_memory |= promise->verdict == RULE_OUT_OF_MEMORY;
-    if (promise->verdict != RULE_TOO_SLOW)
-        return;
-    reasons->fits = true;
-    if (!isnan(promise->latency_ms) && !(reasons->nearest_latency_ms <= promise->latency_ms))
-        reasons->nearest_latency_ms = promise->latency_ms;
-}
-
-/* Applies the rule to every row of the service's model; false when none may serve. */
-static bool build_service_options(struct builder *builder, int service_index,
-                                  struct reasons *reasons)
-{
-    const struct service *service = &builder->problem->services->services.data[service_index];
-    struct problem_option *options =
-        &builder->options[(size_t)service_index * builder->pairs.count];
-    ptrdiff_t model = map_find(&builder->models, service->model);
-    bool usable = false;
-    for (size_t p = 0; p < builder->pairs.count; p++)
-        options[p].row = -1;
-    if (model < 0)
-        return false;
-    const int *siblings = &builder->order[builder->first[model]];
-    int count = builder->first[model + 1] - builder->first[model];
-    for (int i = 0; i < count; i++) {
-        int pair = builder->row_pair[siblings[i]];
-        if (pair < 0)
-            continue;
-        const struct measurement *row = &builder->problem->rows->rows.data[siblings[i]];
-        struct rule_promise promise = rule_apply(
-            &builder->rule, &(struct rule_query){.service = service,
-                                                 .row = siblings[i],
-                                                 .siblings = siblings,
-                                                 .sibling_count = count,
-                                                 .enough_rps = options[pair].rate_rps});
-        note_reason(reasons, &promise);
-        if (promise.verdict != RULE_USABLE)
-            continue;
-        struct problem_option option = {.row = siblings[i],
-                                        .batch = row->batch,
-                                        .procs = row->procs,
-                                        .rate_rps = promise.rate_rps,
-                                        .latency_ms = promise.latency_ms,
-                                        .max_wait_ms = service->max_wait_ms};
-        usable = true;
-        if (is_better(&option, &options[pair]))
-            options[pair] = option;
-    }
-    return usable;
-}
-
-static void build_options(struct builder *builder)
-{
-    struct problem *problem = builder->problem;
-    size_t cells = (size_t)problem->service_count * builder->pairs.count;
-    builder->options = xcalloc(cells + 1, sizeof *builder->options);
-    for (int i = 0; i < problem->service_count; i++) {
-        struct reasons reasons = {.nearest_latency_ms = NAN};
-        if (build_service_options(builder, i, &reasons))
-            continue;
-        vec_add(&problem->infeasible,
-                ((struct plan_infeasible){
-                    .service = problem->services->services.data[i].name,
-                    .reason = reasons.fits            ? "latency"
-                              : reasons.out_of_memory ? "memory"
-                                                      : "no_measurement",
-                    .nearest_latency_ms = reasons.fits ? reasons.nearest_latency_ms : NAN}));
-    }
-}
-
 static bool is_fixed_pair(const struct problem *problem, const struct problem_slot *pair)
 {
     for (size_t p = 0; p < problem->parts.count; p++) {
@@ -247,15 +50,14 @@ static bool is_fixed_pair(const struct problem *problem, const struct problem_sl
 }
 
 /* Slot kinds are the pairs that some service can use; the others are dropped. */
-static void build_slots(struct builder *builder)
+static void build_slots(struct problem *problem, const struct promise_table *table)
 {
-    struct problem *problem = builder->problem;
-    size_t pairs = builder->pairs.count, services = (size_t)problem->service_count;
+    size_t pairs = table->pairs.count, services = (size_t)problem->service_count;
     int *kept = xcalloc(pairs + 1, sizeof *kept);
     for (size_t p = 0; p < pairs; p++) {
-        bool used = is_fixed_pair(problem, &builder->pairs.data[p]);
+        bool used = is_fixed_pair(problem, &table->pairs.data[p]);
         for (size_t i = 0; i < services; i++)
-            used |= builder->options[i * pairs + p].row >= 0;
+            used |= table->options[i * pairs + p].row >= 0;
         if (used)
             kept[problem->slot_count++] = (int)p;
     }
@@ -264,9 +66,9 @@ static void build_slots(struct builder *builder)
     problem->options =
         arena_alloc(&problem->arena, services * slots + 1, sizeof *problem->options);
     for (size_t s = 0; s < slots; s++) {
-        problem->slots[s] = builder->pairs.data[kept[s]];
+        problem->slots[s] = table->pairs.data[kept[s]];
         for (size_t i = 0; i < services; i++)
-            problem->options[i * slots + s] = builder->options[i * pairs + (size_t)kept[s]];
+            problem->options[i * slots + s] = table->options[i * pairs + (size_t)kept[s]];
     }
     free(kept);
 }
@@ -406,18 +208,11 @@ int problem_init(struct problem *problem, const struct service_set *services,
                                 .from = options->from,
                                 .max_moves = options->max_moves,
                                 .move_price = options->move_price};
-    CLEANUP(builder_done)
-    struct builder builder = {
-        .problem = problem,
-        .rule = {.services = services,
-                 .rows = rows,
-                 .queue = services->latency_rule == RULE_QUEUE ? queue_model_new() : NULL}};
+    CLEANUP(promise_table_done) struct promise_table table;
     build_parts(problem);
     build_demands(problem);
-    group_rows(&builder);
-    collect_pairs(&builder);
-    build_options(&builder);
-    build_slots(&builder);
+    promise_table_init(&table, problem, options->executor);
+    build_slots(problem, &table);
     int rc =
         problem->slot_count > PROBLEM_SLOTS_MAX
             ? error_set(err, E_INPUT, "%d kinds of slices are measured, expected at most %d",

@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/executor.h"
 #include "base/vec.h"
 #include "format/measurement.h"
 #include "format/plan_document.h"
@@ -89,6 +90,7 @@ struct problem_options {
     const struct plan *from;             /* borrowed, may be NULL */
     int max_moves;                       /* -1: no limit */
     double move_price;
+    const struct executor *executor; /* for the latency rule; NULL: the calling thread */
 };
 
 /* Applies the latency rule and memory to every row and builds the tables. A service that

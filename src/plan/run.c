@@ -21,8 +21,7 @@ struct plan_request plan_request_default(const struct service_set *services,
         .services = services,
         .rows = rows,
         .max_moves = -1,
-        .settings =
-            {.seed = 1, .budget_s = INFINITY, .threads = 1, .rounds = -1, .iterations = -1},
+        .settings = {.seed = 1, .budget_s = INFINITY, .rounds = -1, .iterations = -1},
     };
 }
 
@@ -253,7 +252,8 @@ int plan_run(const struct plan_request *request, struct plan *ret_plan, struct e
                           &(struct problem_options){.rules = request->rules,
                                                     .from = request->from,
                                                     .max_moves = request->max_moves,
-                                                    .move_price = request->move_price},
+                                                    .move_price = request->move_price,
+                                                    .executor = request->settings.executor},
                           err);
     return rc < 0 ? rc : run_all(&run, ret_plan, err);
 }

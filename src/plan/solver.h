@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/executor.h"
 #include "base/vec.h"
 #include "plan/problem.h"
 
@@ -40,10 +41,10 @@ struct solution {
 struct solver_settings {
     uint64_t seed;
     double budget_s; /* wall time after which to return the best so far; INFINITY: none */
-    int threads;     /* >= 1; never changes the result */
     long rounds;     /* genetic algorithm: most rounds; -1: its default */
     long iterations; /* MCTS: iterations a step; -1: its default */
     const struct clock_source *clock; /* for budget_s alone; may be NULL without a budget */
+    const struct executor *executor;  /* NULL: one thread; never changes the result */
     const void *parameters;           /* a solver's own table of parameters, or NULL */
 };
 

@@ -330,12 +330,13 @@ static void test_no_room(void **state)
 
 static char *run_text(const struct fixture *fixture, const char *algorithm, int threads)
 {
+    const struct executor executor = {.workers = threads};
     struct plan_request request = plan_request_default(&fixture->services, &fixture->rows);
     struct str text = STR_EMPTY;
     struct plan plan;
     request.algorithm = algorithm;
     request.settings.seed = 7;
-    request.settings.threads = threads;
+    request.settings.executor = &executor;
     request.settings.rounds = 3;
     assert_int_equal(plan_run(&request, &plan, NULL), 0);
     plan_format(&plan, &text);
