@@ -100,13 +100,29 @@ static int write_plan(const struct plan_options *given, const struct plan *plan,
     return output_write(NULL, given->json ? &document : &words, err);
 }
 
-static int refuse_infeasible(const struct plan *plan, struct error *err)
+/* Whether the fleet holds all that a plan may have, so that `stock` means the limit. */
+static bool is_fleet_beyond_limit(const struct service_set *services)
 {
-    CLEANUP(str_done) struct str names = STR_EMPTY;
+    for (size_t p = 0; p < services->fleet.count; p++)
+        if (services->fleet.data[p].count >= 0 && services->fleet.data[p].count < PLAN_GPUS_MAX)
+            return false;
+    return true;
+}
+
+/* The services are listed on standard output, unless the document is there. */
+static int refuse_infeasible(const struct plan *plan, const struct service_set *services,
+                             struct error *err)
+{
+    bool is_short = false;
     for (size_t i = 0; i < plan->infeasible.count; i++)
-        str_addf(&names, "%s%s (%s)", i ? ", " : "", plan->infeasible.data[i].service,
-                 plan->infeasible.data[i].reason);
-    return error_set(err, E_NO, "infeasible: %s", names.bytes);
+        is_short |= strcmp(plan->infeasible.data[i].reason, "stock") == 0;
+    if (is_short && is_fleet_beyond_limit(services))
+        return error_set(err, E_NO,
+                         "the demand needs more GPUs than a plan may hold, %d; split the "
+                         "services over several plans",
+                         (int)PLAN_GPUS_MAX);
+    return error_set(err, E_NO, "no plan: %zu service%s cannot be served",
+                     plan->infeasible.count, plan->infeasible.count == 1 ? "" : "s");
 }
 
 static void warn_dropped(const struct plan *plan)
@@ -140,7 +156,7 @@ static int run_plan(const void *raw, struct arguments arguments, struct error *e
     if (rc < 0)
         return rc;
     if (plan.status == PLAN_INFEASIBLE)
-        return refuse_infeasible(&plan, err);
+        return refuse_infeasible(&plan, &inputs.services, err);
     warn_dropped(&plan);
     return 0;
 }
@@ -185,8 +201,9 @@ static void violations_text(const struct plan *plan, const struct plan_faults *f
         str_addf(text, "form: %s\n", faults->texts.data[i]);
     for (size_t i = 0; i < violations->list.count; i++) {
         const struct violation *violation = &violations->list.data[i];
-        str_addf(text, "%s: %s%s%s\n", violation->rule, violation->place,
-                 *violation->place ? ": " : "", violation->text);
+        bool is_named = *violation->place && strcmp(violation->place, violation->rule) != 0;
+        str_addf(text, "%s: %s%s%s\n", violation->rule, is_named ? violation->place : "",
+                 is_named ? ": " : "", violation->text);
     }
     if (faults->texts.count + violations->list.count == 0)
         str_addf(text, "valid: %d GPUs, %zu services\n", plan->gpus_used, plan->services.count);

@@ -198,7 +198,10 @@ static void add_row(struct table *table, const struct comparison *comparison,
     }
     table_add_number(table, outcome->seconds, 3);
     table_add_number(table, outcome->memory_mib, 1);
-    table_add(table, *outcome->text ? outcome->text : outcome->solver->summary);
+    if (*outcome->text)
+        table_add(table, outcome->text);
+    else /* a summary praises the plan, which there must be */
+        table_add(table, isnan(outcome->cost) ? "no plan" : outcome->solver->summary);
 }
 
 static void write_text(const struct comparison *comparison, struct str *text)
@@ -320,6 +323,15 @@ static int run_all(const struct compare_options *given, const struct plan_inputs
     return rc;
 }
 
+/* The answer is no when no algorithm has a plan. */
+static int judge(const struct comparison *comparison, struct error *err)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (comparison->outcomes[i].reported && !isnan(comparison->outcomes[i].cost))
+            return 0;
+    return error_set(err, E_NO, "none of %zu algorithms found a plan", comparison->count);
+}
+
 static int run(const void *raw, struct arguments arguments, struct error *err)
 {
     const struct compare_options *given = raw;
@@ -338,7 +350,8 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
         write_json(&comparison, &text);
     else
         write_text(&comparison, &text);
-    return output_write(NULL, &text, err);
+    rc = output_write(NULL, &text, err);
+    return rc < 0 ? rc : judge(&comparison, err);
 }
 
 const struct command cmd_plan_compare = {
@@ -347,7 +360,7 @@ const struct command cmd_plan_compare = {
     .description =
         "Plans with each algorithm and baseline in turn, each in a process of its own, and "
         "prints GPUs, cost, gap to the bound that `exact` proves, time and peak memory. "
-        "Every plan is verified first.",
+        "Every plan is verified first. Exit 1 when none of them has a plan.",
     .examples =
         "tranche plan compare -s services.yaml -m measurements.csv\n"
         "tranche plan compare -s services.yaml -m measurements.csv --rules paper --rounds 10",

@@ -191,6 +191,24 @@ static void write_json(const struct simulate_options *given,
     json_write_pretty(root, text);
 }
 
+/* The answer is no when some service misses its objective. */
+static int judge(const struct simulate_result *result, struct error *err)
+{
+    size_t missed = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < result->services.count; i++) {
+        const struct simulate_service *service = &result->services.data[i];
+        if (service->training || service->met)
+            continue;
+        missed++;
+        first = first ? first : service->name;
+    }
+    if (missed == 0)
+        return 0;
+    return error_set(err, E_NO, "%zu of %zu services miss their objective, the first is \"%s\"",
+                     missed, result->services.count, first);
+}
+
 static int simulate_and_write(const struct simulate_options *given, const struct plan *plan,
                               const struct plan_inputs *inputs,
                               const struct simulate_trace *trace, struct error *err)
@@ -213,7 +231,8 @@ static int simulate_and_write(const struct simulate_options *given, const struct
         write_json(given, &result, &text);
     else
         write_text(&result, &text);
-    return output_write(NULL, &text, err);
+    rc = output_write(NULL, &text, err);
+    return rc < 0 ? rc : judge(&result, err);
 }
 
 static int run(const void *raw, struct arguments arguments, struct error *err)
@@ -224,6 +243,9 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
     CLEANUP(plan_done) struct plan plan;
     plan_init(&plan);
     int rc = plan_read(arguments.items[0], &plan, err);
+    if (rc == 0 && plan.status == PLAN_INFEASIBLE)
+        rc = error_set(err, E_NO, "%s: the plan is infeasible: there is nothing to simulate",
+                       arguments.items[0]);
     if (rc == 0)
         rc = plan_inputs_read(&inputs, given->services, given->measurements, given->fleet, err);
     if (rc == 0 && given->trace)
@@ -244,7 +266,9 @@ const struct command cmd_plan_simulate = {
         "instances as the load balancer does it, batched and served as the contract's "
         "`queue` rule says; the time of a batch is the measured one that the service's "
         "percentile reads. Prints what was offered and served, the end-to-end times and the "
-        "share of requests within the objective. The first 5 % of the time is not counted.\n\n"
+        "share of requests within the objective. The first 5 % of the time is not counted. "
+        "Exit 1 when a "
+        "service misses its objective, or the plan is infeasible.\n\n"
         "The same seed gives the same result.",
     .examples =
         "tranche plan simulate plan.json -s services.yaml -m measurements.csv\n"

@@ -25,7 +25,6 @@ enum {
     BALANCE_TRIES = 5,
     REACH_TRIES = 2,
     SPREAD_ROUNDS = 40,
-    GPUS_MAX = 250000, /* larger plans are not written */
     COMPACT_COLUMNS_MAX = 600,
     COMPACT_NODES_SMALL = 20000, /* up to COMPACT_COLUMNS_SMALL columns */
     COMPACT_COLUMNS_SMALL = 120,
@@ -348,7 +347,7 @@ static bool needs_too_many(const struct exact *exact)
         dearest = fmax(dearest, exact->problem->kinds.data[k].price);
     for (int p = 0; p < exact->patterns.count; p++)
         gpus += exact->dual.pattern_weight[p];
-    return exact->bound / fmax(dearest, cheapest) > GPUS_MAX || gpus > 2.0 * GPUS_MAX;
+    return exact->bound / fmax(dearest, cheapest) > PLAN_GPUS_MAX || gpus > 2.0 * PLAN_GPUS_MAX;
 }
 
 /* The bound as it is stated: raised to the next sum that prices can make, unless that is

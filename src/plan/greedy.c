@@ -160,6 +160,9 @@ bool greedy_fill(const struct arm *arm, struct arm_state *state, struct arm_plan
     for (int i = 0; i < arm->service_count && !arm_is_late(arm); i++)
         score_row(&greedy, i);
     while (!stuck && !arm_is_late(arm) && !arm_is_complete(arm, state)) {
+        stuck = plan->gpus.count > PLAN_GPUS_MAX;
+        if (stuck)
+            break;
         struct candidate chosen = choose(&greedy);
         if (arm_is_late(arm)) /* the choice may be half made */
             break;

@@ -76,15 +76,51 @@ static void run_done(struct run *run)
     problem_done(&run->problem);
 }
 
+/* The least share of a GPU that gives a service one unit of its rate, by compute slices;
+ * INFINITY: no slot serves it. */
+static double least_share(const struct problem *problem, int service)
+{
+    double least = INFINITY;
+    assert(service >= 0 && service < problem->service_count);
+    for (int s = 0; s < problem->slot_count; s++) {
+        const struct problem_option *option = problem_option(problem, service, s);
+        const struct mig_board *board = problem->slots[s].board;
+        int slices = board->profiles[problem->slots[s].profile].compute_slices;
+        double share = slices > 0 && board->compute_slices > 0
+                           ? (double)slices / board->compute_slices
+                           : 1;
+        if (option->row >= 0 && option->rate_rps > 0)
+            least = fmin(least, share / option->rate_rps);
+    }
+    return least;
+}
+
+/* Whether even GPUs without a hole would be more than a plan may hold. A solver would find
+ * out as well, but only after as many steps. */
+static bool is_beyond_limit(const struct problem *problem)
+{
+    double gpus = 0;
+    for (int i = 0; i < problem->service_count; i++) {
+        double share = least_share(problem, i);
+        if (!problem->dropped[i] && isfinite(share))
+            gpus += fmax(0, problem->demand_rps[i]) * share;
+    }
+    return gpus > PLAN_GPUS_MAX;
+}
+
 static int solve(struct run *run, struct error *err)
 {
     solution_done(&run->solution);
     run->solution = (struct solution){.bound_cost = NAN};
+    if (is_beyond_limit(&run->problem))
+        return 0;
     struct solver_settings settings = run->request->settings;
     if (run->deadline_ns != INT64_MAX)
         settings.budget_s =
             fmax(0, (double)(run->deadline_ns - clock_now_ns(settings.clock)) / 1e9);
     int rc = run->solver->solve(&run->problem, &settings, &run->solution, err);
+    if (run->solution.gpus.count > PLAN_GPUS_MAX)
+        run->solution.feasible = false;
     if (rc == 0 && run->solution.feasible)
         solution_check(&run->problem, &run->solution);
     return rc;

@@ -17,6 +17,8 @@
 #include "base/vec.h"
 #include "plan/problem.h"
 
+enum { PLAN_GPUS_MAX = 250000 }; /* larger plans are not made */
+
 struct solution_item {
     int slot;    /* slot kind */
     int service; /* which service runs there */

@@ -83,10 +83,36 @@ tranche plan -s slow.yaml -m "$m" -o slow.json
 is_status 1 "a latency that nothing meets"
 json slow.json 'x["status"] == "infeasible" and x["gpus"] == [] and x["infeasible"][0]["service"] == "fast" and x["infeasible"][0]["reason"] == "latency" and x["infeasible"][0]["nearest_latency_ms"] > 1'
 ok $? "the document says which and how near"
+[ "$(cat "$out" "$err" | grep -c infeasible)" -eq 1 ] && [ "$(cat "$out" "$err" | grep -c fast)" -eq 1 ]
+ok $? "it is said once"
+printf 'services:\n- {name: easy, model: pytorch/resnet50, rate_rps: 100, latency_ms: 1000, percentile: 90}\n' >easy.yaml
+tranche plan -s easy.yaml -m "$m" -o easy.json
+tranche plan simulate easy.json -s easy.yaml -m "$m"
+is_status 0 "simulate a plan that keeps its objective"
+tranche plan simulate slow.json -s slow.yaml -m "$m"
+is_status 1 "simulate an infeasible plan"
+err_has "the plan is infeasible" "simulate says so"
+tranche plan compare -s slow.yaml -m "$m" -a ones
+is_status 1 "compare without any plan"
+out_has "no plan" "compare: no plan in the rows"
+! grep -q "proved" "$out"
+ok $? "compare: nothing is proved"
+tranche plan verify slow.json -s slow.yaml -m "$m"
+is_status 1 "verify an infeasible plan"
+out_is "status: the plan is infeasible: nothing to verify" "no word is doubled"
 tranche plan -s "$s" -m "$m" --fleet a100-40gb:3 -o small.json
 is_status 1 "too small a fleet"
 json small.json 'all(i["reason"] == "stock" for i in x["infeasible"]) and x["infeasible"]'
 ok $? "the reason is stock"
+
+for algorithm in exact greedy ones; do
+    printf 'services:\n- {name: huge, model: pytorch/resnet50, rate_rps: 1e12, latency_ms: 100, percentile: 90}\nlatency_rule: batch\n' >huge.yaml
+    tranche plan -s huge.yaml -m "$m" --algorithm "$algorithm" -o huge.json
+    is_status 1 "$algorithm: more GPUs than a plan may hold"
+    err_has "more GPUs than a plan may hold, 250000" "$algorithm: the limit is named"
+    json huge.json 'x["infeasible"][0]["reason"] == "stock"'
+    ok $? "$algorithm: the reason is stock"
+done
 
 # Bad input: exit 3 or 4, the place, nothing written.
 bad() {

@@ -45,10 +45,11 @@ tranche plan "${files[@]}" --algorithm ga --rounds 3 --seed 5 --threads 3 -o "$w
 same_file "$work/one.json" "$work/three.json" "threads change nothing"
 
 tranche plan simulate "$work/greedy.json" "${files[@]}" --duration 5
-is_status 0 "simulate"
+is_status 1 "simulate: rule batch knows no waiting, so objectives are missed"
+err_has "miss their objective" "simulate says so"
 out_has "resnet50-pytorch" "simulate lists the services"
 tranche plan simulate "$work/greedy.json" "${files[@]}" --requests 2000 --json
-is_status 0 "simulate --json"
+is_status 1 "simulate --json"
 python3 - "$out" <<'PYTHON'
 import json, sys
 services = json.load(open(sys.argv[1]))["services"]
@@ -65,7 +66,7 @@ same_file "$out" "$work/first" "the same seed simulates the same"
 
 printf 'time_s,resnet50-pytorch\n0,10\n5,20\n' >trace.csv
 tranche plan simulate "$work/greedy.json" "${files[@]}" --duration 10 --trace trace.csv
-is_status 0 "simulate --trace"
+is_status 1 "simulate --trace"
 printf 'time_s,nobody\n0,10\n' >trace.csv
 fails 3 "column \"nobody\" is neither time_s nor a service" "a trace of an unknown service" \
     plan simulate "$work/greedy.json" "${files[@]}" --trace trace.csv
