@@ -19,7 +19,8 @@
 
 enum { MIN_INSTANCES_MAX = 1000000, PRIORITY_LIMIT = 1000000 };
 static const double LATENCY_MS_MAX = 1e9;
-static const double RATE_RPS_MAX = 1e15;
+static const double RATE_RPS_MAX = 1e12;
+static const double POSITIVE_MIN = 1e-9; /* less is a slip, and would not survive division */
 static const double PRICE_MAX = 1e9;
 
 static const char *const spread_names[SPREAD_COUNT] = {"none", "gpu", "node"};
@@ -86,19 +87,23 @@ static int read_text(struct reader *reader, const struct yaml_node *map, const c
     return 0;
 }
 
-/* A number above zero; an absent one leaves *ret alone. */
+/* A number above zero; an absent one leaves *ret alone, an empty one is a slip. */
 static int read_positive(struct reader *reader, const struct yaml_node *map, const char *key,
                          double maximum, double *ret, struct error *err)
 {
-    double value = 1;
-    if (!yaml_get(map, key))
+    double value = 0;
+    const struct yaml_node *node = yaml_get(map, key);
+    if (!node)
         return 0;
+    if (yaml_is_null(node))
+        return yaml_error(reader->yaml, node, err, "%s is empty, expected a number above 0",
+                          key);
     int rc = yaml_get_number(reader->yaml, map, key, 0, maximum, &value, err);
     if (rc < 0)
         return rc;
-    if (value == 0)
-        return yaml_error(reader->yaml, node_at(map, key), err,
-                          "%s is 0, expected a number above 0", key);
+    if (value < POSITIVE_MIN)
+        return yaml_error(reader->yaml, node, err, "%s is %s, expected a number of at least %g",
+                          key, node->text, POSITIVE_MIN);
     *ret = value;
     return 0;
 }

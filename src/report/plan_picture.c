@@ -90,6 +90,18 @@ static void drawing_init(struct plan_drawing *drawing, const struct plan *plan)
                                                .key_count = drawing->keys.count};
 }
 
+/* No GPU, no grid: a plan that needs none, or one that is infeasible. */
+static bool add_empty(const struct plan *plan, const char *before, const char *after,
+                      struct str *text)
+{
+    if (plan->gpus.count > 0)
+        return false;
+    str_addf(text, "%s%s%s", before,
+             plan->status == PLAN_INFEASIBLE ? "no plan: infeasible" : "no GPU is needed",
+             after);
+    return true;
+}
+
 static void drawing_done(struct plan_drawing *drawing)
 {
     vec_done(&drawing->gpus);
@@ -100,6 +112,11 @@ static void drawing_done(struct plan_drawing *drawing)
 void plan_picture_svg(const struct plan *plan, struct str *svg)
 {
     struct plan_drawing drawing;
+    if (add_empty(plan,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"320\" height=\"40\">"
+                  "<text x=\"16\" y=\"25\" font-family=\"sans-serif\" fill=\"#5c6670\">",
+                  "</text></svg>\n", svg))
+        return;
     drawing_init(&drawing, plan);
     layout_picture_svg(&drawing.picture, svg);
     drawing_done(&drawing);
@@ -108,6 +125,8 @@ void plan_picture_svg(const struct plan *plan, struct str *svg)
 void plan_picture_text(const struct plan *plan, bool colour, struct str *text)
 {
     struct plan_drawing drawing;
+    if (add_empty(plan, "", "\n", text))
+        return;
     drawing_init(&drawing, plan);
     layout_picture_text(&drawing.picture, colour, text);
     drawing_done(&drawing);

@@ -16,6 +16,11 @@ tranche plan draw plan.json -o plan.svg
 is_status 0 "draw in SVG by the file's name"
 grep -q '^<svg' plan.svg
 ok $? "it is SVG"
+tranche plan -s "$examples/services.yaml" -m "$examples/measurements.csv" --fleet a100-40gb:1 -o none.json
+is_status 1 "a plan without GPUs"
+tranche plan draw none.json
+is_status 0 "may be drawn"
+out_is "no plan: infeasible" "as what it is"
 fails 4 "nothing.json" "a plan that is not there" plan draw nothing.json
 echo '{' >broken.json
 fails 3 "broken.json:2:1" "a plan that is no JSON" plan draw broken.json
