@@ -261,6 +261,24 @@ static void check_services(struct check *check)
     map_done(&planned);
 }
 
+/* What the plan says of how it was made; members that it leaves out say nothing. */
+static void check_options(struct check *check)
+{
+    const struct plan *plan = check->plan;
+    const json_t *rule = json_object_get(plan->options, "latency_rule");
+    const json_t *derate = json_object_get(plan->options, "derate");
+    const char *expected = latency_rule_name(check->services->latency_rule);
+    if (rule && (!json_is_string(rule) || strcmp(json_string_value(rule), expected) != 0))
+        check_violation(check, "options", "options.latency_rule", "expected \"%s\"", expected);
+    if (derate &&
+        (!json_is_number(derate) || !near(json_number_value(derate), check->services->derate)))
+        check_violation(check, "options", "options.derate", "expected %.10g",
+                        check->services->derate);
+    if (plan->stopped_by && strcmp(plan->stopped_by, "budget") != 0)
+        check_violation(check, "options", "stopped_by", "is \"%s\", expected \"budget\"",
+                        plan->stopped_by);
+}
+
 size_t plan_verify(const struct plan *plan, const struct service_set *services,
                    const struct measurement_set *rows, struct violations *ret_violations)
 {
@@ -277,6 +295,7 @@ size_t plan_verify(const struct plan *plan, const struct service_set *services,
         size_replays(&check);
     check_gpus(&check);
     check_services(&check);
+    check_options(&check);
     check_fleet(&check);
     if (plan->emulated != check.emulated)
         check_violation(&check, "emulated", "emulated",

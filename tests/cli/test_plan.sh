@@ -64,6 +64,9 @@ refused "another board with the same slices" 'x["gpus"][0]["board"] = "a30-24gb"
 refused "a service missing" 'x["services"].pop(); n = {i["name"] for i in x["services"]}; [g.update(instances=[i for i in g["instances"] if i["service"] in n]) for g in x["gpus"]]'
 refused "an unknown service" 'x["gpus"][0]["instances"][0]["service"] = "nobody"'
 refused "a GPU missing" 'x["gpus"].pop()'
+refused "another latency rule" 'x["options"]["latency_rule"] = "half"'
+refused "another derate" 'x["options"]["derate"] = 0.5'
+refused "stopped by something unknown" 'x["stopped_by"] = "magic"'
 refused "an unknown slice" 'x["gpus"][0]["instances"][0]["slice"] = "5g.25gb"'
 tranche plan verify plan.json -s "$s" -m "$m" --fleet a100-40gb:5
 is_status 1 "refused: stock over"
