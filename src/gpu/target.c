@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text_input.h"
 
 void gpu_target_list_init(struct gpu_target_list *list)
 {
@@ -282,21 +283,31 @@ int gpu_targets_from_layout_file(const struct gpu_inventory *inventory, const ch
                                  const char *text, struct gpu_target_list *ret_list,
                                  struct error *err)
 {
-    CLEANUP(free_ptr) char *copy = xstrdup(text);
+    static const char expected[] =
+        "lines \"GPU: LAYOUT\", as in 0: 4g@0 2g@4, or mig-parted's config (version: v1)";
+    struct text_input input;
     struct gpu_target_list list;
     unsigned number = 0;
-    int r = 0;
 
+    assert(inventory && name && text);
+    int r = text_input_open(&input, name, text, strlen(text), expected, err);
+    if (r)
+        return r;
+    CLEANUP(free_ptr) char *copy = xstrdup(input.bytes);
     gpu_target_list_init(&list);
     for (char *rest = copy, *line; !r && (line = strsep(&rest, "\n"));) {
+        const char *start = line;
         number++;
         line[strcspn(line, "#\r")] = '\0';
         line += strspn(line, " \t");
         for (size_t end = strlen(line); end && strchr(" \t", line[end - 1]); end--)
             line[end - 1] = '\0';
         if (*line && (r = add_line(inventory, line, &list, err)))
-            error_wrap(err, "%s:%u", name, number);
+            error_wrap(err, "%s:%u:%td", name, number, line - start + 1);
     }
+    if (!r && !list.items.count)
+        r = text_input_error(&input, input.length, err,
+                             "the file ends without a layout, expected %s", expected);
     if (r) {
         gpu_target_list_done(&list);
         return r;

@@ -77,6 +77,21 @@ same_file exported.txt again.txt "layouts come back with their starts"
 fails 3 'there is no config "all-balance", did you mean "all-balanced"?' "a wrong config name" \
     gpu apply config.yaml all-balance
 fails 3 "which config?" "no config name" gpu apply config.yaml
+# A file that asks for nothing is no request, neither met nor unmet.
+: >empty.yaml
+printf '# none yet\n\n' >comment.txt
+printf 'version: v1\n' >truncated.yaml
+printf '0: 4g@0\n  1' >truncated.txt
+for verb in apply assert; do
+    fails 3 'empty.yaml:1:1: the file is empty, expected lines "GPU: LAYOUT"' "$verb: an empty file" \
+        gpu $verb -f empty.yaml
+    fails 3 'comment.txt:3:1: the file ends without a layout, expected lines' "$verb: comments only" \
+        gpu $verb -f comment.txt
+    fails 3 'truncated.yaml:1:1: there is no mig-configs' "$verb: a config cut short" \
+        gpu $verb -f truncated.yaml
+    fails 3 'truncated.txt:2:3: expected "GPU: LAYOUT"' "$verb: a layout file cut short" \
+        gpu $verb -f truncated.txt
+done
 fails 1 "rule 2 (disjoint spans)" "an impossible layout" gpu apply --gpu 0 '4x1g.10gb,3x1g.5gb'
 fails 3 "there is no GPU \"9\"" "a GPU that is not there" gpu apply --gpu 9 3g
 fails 3 'has no slice profile "9g"' "a profile that is not there" gpu apply --gpu 0 9g
