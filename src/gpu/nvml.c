@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/memory.h"
 #include "gpu/nvml_library.h"
+#include "mig/fleet.h"
 
 enum { ENUM_LIMIT = 64 }; /* stops a library that never says INVALID_ARGUMENT */
 
@@ -311,17 +312,53 @@ static const struct gpu_driver_ops ops[GPU_DRIVER_KIND_COUNT] = {
     [GPU_DRIVER_SIM] = NVML_OPS("sim"),
 };
 
+/* What the simulated library would find wrong with the fleet, with the exit status and the
+ * words of every other input. */
+static int check_simulated_fleet(struct error *err)
+{
+    const char *text = getenv("TRANCHE_SIM_FLEET");
+    struct mig_fleet fleet;
+
+    if (!text || !*text)
+        return 0;
+    if (mig_fleet_parse(text, &fleet, err))
+        return error_wrap(err, "TRANCHE_SIM_FLEET");
+    for (int i = 0; i < fleet.count; i++)
+        if (fleet.entries[i].count == MIG_FLEET_UNLIMITED)
+            return error_set(err, E_INPUT,
+                             "TRANCHE_SIM_FLEET: fleet entry \"%s:*\": expected a number of "
+                             "GPUs for a simulated machine",
+                             fleet.entries[i].board->slug);
+    return 0;
+}
+
+/* nvmlInit failed. The simulated library says why on standard error, unless the failure was
+ * ordered (TRANCHE_SIM_FAULTS). */
+static int init_fail(const struct nvml *nvml, enum gpu_driver_kind kind, nvmlReturn_t result,
+                     struct error *err)
+{
+    if (kind != GPU_DRIVER_SIM)
+        return nvml_fail(nvml, result, "nvmlInit_v2", NULL, err);
+    return error_set(
+        err, nvml_error_code(result),
+        "the simulated driver did not start (%s; its own message stands above): "
+        "set TRANCHE_SIM_STATE to a file that can be written, or remove a stale one",
+        nvml_return_name(result));
+}
+
 int gpu_driver_open(const struct gpu_driver_options *options, struct gpu_driver *ret_driver,
                     struct error *err)
 {
     struct nvml nvml;
 
-    int r = nvml_library_open(options, &nvml, err);
+    int r = options->kind == GPU_DRIVER_SIM ? check_simulated_fleet(err) : 0;
+    if (!r)
+        r = nvml_library_open(options, &nvml, err);
     if (r)
         return r;
     nvmlReturn_t result = nvml.call.nvmlInit_v2();
     if (result) {
-        r = nvml_fail(&nvml, result, "nvmlInit_v2", NULL, err);
+        r = init_fail(&nvml, options->kind, result, err);
         nvml_library_close(&nvml);
         return r;
     }

@@ -43,10 +43,21 @@ static int read_all(int fd, void *bytes, size_t length, off_t offset)
     return got == (ssize_t)length ? 0 : -1;
 }
 
+/* 0, or -1 with errno: a full disk writes a part first, and only then says why. */
 static int write_all(int fd, const void *bytes, size_t length, off_t offset)
 {
-    ssize_t put = pwrite(fd, bytes, length, offset);
-    return put == (ssize_t)length ? 0 : -1;
+    const char *rest = bytes;
+    while (length > 0) {
+        ssize_t put = pwrite(fd, rest, length, offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -1;
+        rest += put;
+        length -= (size_t)put;
+        offset += put;
+    }
+    return 0;
 }
 
 /* ---- locks ---- */
@@ -164,17 +175,23 @@ static int write_slot(struct sim_store *store, uint64_t slot)
     return write_all(store->fd, &store->machine, head.length, offset + (off_t)sizeof head);
 }
 
+static int write_error(const struct sim_store *store, struct error *err)
+{
+    return error_set_errno(err, E_IO, "%s: cannot write the simulated machine's state",
+                           store->path);
+}
+
 int sim_store_commit(struct sim_store *store, struct error *err)
 {
     assert(sim_machine_valid(&store->machine));
     uint64_t slot = (store->active & 1) ^ 1;
     uint64_t active = ((store->active >> 1) + 1) << 1 | slot;
     if (write_slot(store, slot) < 0)
-        return error_set_errno(err, E_IO, "cannot write %s", store->path);
+        return write_error(store, err);
     if (store->kill_commit)
         raise(SIGKILL);
     if (write_all(store->fd, &active, sizeof active, offsetof(struct header, active)) < 0)
-        return error_set_errno(err, E_IO, "cannot write %s", store->path);
+        return write_error(store, err);
     store->active = active;
     return 0;
 }
@@ -199,7 +216,7 @@ static int make_machine(struct sim_store *store, struct error *err)
     memcpy(header.magic, magic, sizeof magic);
     if (ftruncate(store->fd, slot_offset(2)) < 0 || write_slot(store, 0) < 0 ||
         write_all(store->fd, &header, sizeof header, 0) < 0)
-        return error_set_errno(err, E_IO, "cannot write %s", store->path);
+        return write_error(store, err);
     return 0;
 }
 
@@ -211,10 +228,22 @@ static bool is_new(const struct sim_store *store)
     return got >= 0 && memcmp(start, zeros, sizeof zeros) == 0;
 }
 
-static int open_locked(struct sim_store *store, struct error *err)
+/* Makes the machine in a new file, or leaves none. Others that wait for the lock notice
+ * that the file has lost its name. */
+static int open_new(struct sim_store *store, bool created, struct error *err)
+{
+    int status = make_machine(store, err);
+    if (status < 0 && created)
+        unlink(store->path);
+    else if (status < 0 && ftruncate(store->fd, 0) < 0)
+        return status; /* a header without the magic word is new to the next, too */
+    return status;
+}
+
+static int open_locked(struct sim_store *store, bool created, struct error *err)
 {
     if (store->writable && is_new(store)) {
-        int status = make_machine(store, err);
+        int status = open_new(store, created, err);
         if (status < 0)
             return status;
     }
@@ -230,27 +259,62 @@ static int open_locked(struct sim_store *store, struct error *err)
     return 0;
 }
 
+/* Opens the file into store->fd; *ret_created: it was not there before. */
+static int open_file(struct sim_store *store, bool *ret_created, struct error *err)
+{
+    int flags = O_CLOEXEC | O_NOCTTY;
+    int fd = open(store->path, O_RDWR | O_CREAT | O_EXCL | flags, 0600);
+    *ret_created = fd >= 0;
+    if (fd < 0 && errno == EEXIST)
+        fd = open(store->path, O_RDWR | O_CREAT | flags, 0600);
+    store->writable = fd >= 0;
+    if (fd < 0 && (errno == EACCES || errno == EROFS))
+        fd = open(store->path, O_RDONLY | flags);
+    if (fd < 0)
+        return error_set_errno(err, E_IO, "%s: cannot open the simulated machine's state",
+                               store->path);
+    store->fd = fd;
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        return 0;
+    return error_set(err, E_IO,
+                     "%s: is no regular file, expected the simulated machine's state",
+                     store->path);
+}
+
+/* Opens and locks the file, again when another process removed it meanwhile. */
+static int open_and_lock(struct sim_store *store, bool *ret_created, struct error *err)
+{
+    for (;;) {
+        int result = open_file(store, ret_created, err);
+        if (result < 0)
+            return result;
+        if (set_lock(store->fd, store->writable ? F_WRLCK : F_RDLCK, STATE_BYTE) < 0)
+            return error_set_errno(err, E_IO, "%s: cannot lock the simulated machine's state",
+                                   store->path);
+        struct stat status;
+        if (fstat(store->fd, &status) < 0 || status.st_nlink > 0)
+            return 0;
+        close(store->fd);
+        store->fd = -1;
+    }
+}
+
 int sim_store_open(struct sim_store *store, struct error *err)
 {
+    bool created = false;
     store->fd = -1;
     store->cached = store->kill_commit = false;
     int status = sim_store_path(store->path, sizeof store->path, err);
-    if (status < 0)
-        return status;
-    int fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-    store->writable = fd >= 0;
-    if (fd < 0 && (errno == EACCES || errno == EROFS))
-        fd = open(store->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return error_set_errno(err, E_IO, "cannot open %s", store->path);
-    store->fd = fd;
-    if (set_lock(fd, store->writable ? F_WRLCK : F_RDLCK, STATE_BYTE) < 0)
-        status = error_set_errno(err, E_IO, "cannot lock %s", store->path);
-    else
-        status = open_locked(store, err);
-    if (status == 0 && set_lock(fd, F_RDLCK, CLIENT_BYTE) < 0)
-        status = error_set_errno(err, E_IO, "cannot lock %s", store->path);
-    set_lock(fd, F_UNLCK, STATE_BYTE);
+    if (status == 0)
+        status = open_and_lock(store, &created, err);
+    if (status == 0)
+        status = open_locked(store, created, err);
+    if (status == 0 && set_lock(store->fd, F_RDLCK, CLIENT_BYTE) < 0)
+        status = error_set_errno(err, E_IO, "%s: cannot lock the simulated machine's state",
+                                 store->path);
+    if (store->fd >= 0)
+        set_lock(store->fd, F_UNLCK, STATE_BYTE);
     if (status < 0)
         sim_store_close(store);
     return status;

@@ -120,4 +120,37 @@ tranche gpu disable-mig
 is_status 0 "disable-mig"
 tranche gpu assert config.yaml all-disabled
 is_status 0 "no MIG anywhere"
+
+# --- a simulator that cannot keep its state, or has a fleet that is none ---
+for path in "$work" /dev/null /dev/full; do
+    TRANCHE_SIM_STATE=$path tranche gpu list
+    is_status 4 "state in $path"
+    err_has "simulated NVML: $path: " "it is named"
+    ! grep -qF -e "kernel module" -e ": Success" "$err"
+    ok $? "as the simulator's, not the driver's"
+done
+# shellcheck disable=SC2016
+full_disk='mount -t tmpfs -o size=8k none . && cd . && cd "$PWD" && TRANCHE_SIM_STATE=$PWD/state "$1" gpu list
+code=$?
+[ ! -e state ] || echo "a state was left" >&2
+exit $code'
+mkdir full
+if (cd full && unshare -rm mount -t tmpfs none .) 2>/dev/null; then
+    cd full || exit 99
+    run unshare -rm sh -c "$full_disk" sh "$TRANCHE"
+    cd .. || exit 99
+    is_status 4 "a full disk"
+    err_has "state: cannot write the simulated machine's state: No space left on device" "why"
+    ! grep -qF -e "kernel module" -e "was left" "$err"
+    ok $? "no partial state"
+else
+    skip "no mount name spaces" "a full disk"
+fi
+rm -f "$work/new"
+for fleet in x zz:1 a100-40gb:0 'a100-40gb:*'; do
+    TRANCHE_SIM_FLEET=$fleet TRANCHE_SIM_STATE=$work/new fails 3 "TRANCHE_SIM_FLEET: fleet entry \"$fleet\"" \
+        "fleet $fleet" gpu list
+done
+[ ! -e "$work/new" ]
+ok $? "a wrong fleet makes no state"
 finish
