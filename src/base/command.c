@@ -155,6 +155,9 @@ static int execute(const struct invocation *call, struct parsed_options *parsed,
     const struct command *command = call->command;
     struct option_common common = parsed->common;
 
+    /* A name that is none is refused before help: `tranche bogus --help`. */
+    if (!command->run && parsed->arguments.count > 0)
+        return refuse_incomplete(call, parsed, err);
     if (common.help || call->common.help) {
         print_help(call, stdout);
         return 0;
@@ -172,15 +175,14 @@ static int execute(const struct invocation *call, struct parsed_options *parsed,
     return command->run(parsed->options, parsed->arguments, err);
 }
 
-/* A command with both run and subcommands: `tranche plan verfy x` is more likely a wrong
- * name than a wrong argument. */
+/* What follows a command without run can only be a wrong name. After one with both run and
+ * subcommands, `tranche plan verfy x` is more likely a wrong name than a wrong argument. */
 static int refuse_argument(const struct command *command, struct arguments words,
                            struct error *err)
 {
-    bool takes_none = command->arguments_max == 0;
+    bool takes_none = !command->run || (command->subcommands && command->arguments_max == 0);
 
-    if (command->run && command->subcommands && takes_none && words.count > 0 &&
-        words.items[0][0] != '-')
+    if (takes_none && words.count > 0 && words.items[0][0] != '-')
         return command_unknown(command, words.items[0], err);
     return 0;
 }

@@ -46,6 +46,9 @@ err_has "commands:" "no command: the help on stderr"
 fails 2 "unknown command 'hlep' (did you mean 'help'?)" "unknown command" hlep
 fails 2 "help:  tranche help" "how to get help" hlep
 fails 2 "unknown command 'frobnicate'" "unknown command, none near" frobnicate
+fails 2 "unknown command 'bogus'" "unknown command with --help" bogus --help
+fails 2 "unknown command 'bogus'" "unknown command after --help" --help bogus
+fails 2 "unknown command 'bogus'" "unknown command with --version" gpu --quiet bogus --version
 fails 2 "unknown command 'nosuch'" "help of an unknown command" help nosuch
 fails 2 "unknown option --vresion (did you mean --version?)" "unknown option" --vresion
 fails 2 "unknown option --outptu (did you mean --output?)" "unknown option of a command" \
