@@ -78,11 +78,14 @@ struct invocation {
     struct option_common common; /* given before the command's name */
 };
 
-/* Text that quotes the user's input must not drive the terminal. */
-static void add_safely(struct str *line, const char *text)
+/* Text that quotes the user's input must not drive the terminal. Further lines belong to the
+ * first: `line_break` indents them, unless each names its place in a file. */
+static void add_safely(struct str *line, const char *text, const char *line_break)
 {
     for (; *text; text++)
-        if (iscntrl((unsigned char)*text) && *text != '\n')
+        if (*text == '\n')
+            str_add(line, line_break);
+        else if (iscntrl((unsigned char)*text))
             str_addf(line, "\\x%02x", (unsigned char)*text);
         else
             str_add_char(line, *text);
@@ -94,7 +97,7 @@ static void print_message(const struct invocation *call, const struct error *err
 
     if (err->code != E_INPUT)
         str_addf(&line, "%s: ", call->path);
-    add_safely(&line, err->text);
+    add_safely(&line, err->text, err->code != E_INPUT ? "\n  " : "\n");
     fprintf(stderr, "%s\n", line.bytes);
     if (err->code != E_USAGE)
         return;

@@ -109,9 +109,24 @@ void mig_instance_text(const struct mig_board *board, struct mig_instance instan
         str_addf(text, "@%d", instance.start);
 }
 
+/* Adds a line, which begins with its newline, unless it is there: 3x1g@0 has one pair of
+ * overlapping instances three times. */
+static void add_once(struct str *violations, const char *line)
+{
+    size_t length = strlen(line);
+
+    assert(line[0] == '\n');
+    for (const char *at = violations->bytes; at && (at = strstr(at, line)); at += length)
+        if (at[length] == '\n' || at[length] == '\0')
+            return;
+    str_add(violations, line);
+}
+
 static void rule_starts(const struct mig_board *board, const struct mig_layout *layout,
                         struct str *violations)
 {
+    CLEANUP(str_done) struct str line = STR_EMPTY;
+
     for (int i = 0; i < layout->count; i++) {
         struct mig_instance instance = layout->instances[i];
         const struct mig_profile *profile = profile_of(board, instance);
@@ -119,16 +134,20 @@ static void rule_starts(const struct mig_board *board, const struct mig_layout *
         assert(profile->starts);
         if (instance.start < MIG_UNITS_MAX && profile->starts >> instance.start & 1)
             continue;
-        str_add(violations, "\nrule 1 (starts): ");
-        mig_instance_text(board, instance, violations);
-        str_addf(violations, ": %s may start at memory unit ", profile->name);
-        mig_units_text(profile->starts, "or", violations);
+        str_clear(&line);
+        str_add(&line, "\nrule 1 (starts): ");
+        mig_instance_text(board, instance, &line);
+        str_addf(&line, ": %s may start at memory unit ", profile->name);
+        mig_units_text(profile->starts, "or", &line);
+        add_once(violations, line.bytes);
     }
 }
 
 static void rule_spans(const struct mig_board *board, const struct mig_layout *layout,
                        struct str *violations)
 {
+    CLEANUP(str_done) struct str line = STR_EMPTY;
+
     for (int i = 0; i < layout->count; i++) {
         for (int j = i + 1; j < layout->count; j++) {
             struct mig_instance a = layout->instances[i], b = layout->instances[j];
@@ -137,12 +156,14 @@ static void rule_spans(const struct mig_board *board, const struct mig_layout *l
             if (!shared)
                 continue;
             assert(i != j);
-            str_add(violations, "\nrule 2 (disjoint spans): ");
-            mig_instance_text(board, a, violations);
-            str_add(violations, " and ");
-            mig_instance_text(board, b, violations);
-            str_addf(violations, " both take memory unit%s ", shared & (shared - 1) ? "s" : "");
-            mig_units_text(shared, "and", violations);
+            str_clear(&line);
+            str_add(&line, "\nrule 2 (disjoint spans): ");
+            mig_instance_text(board, a, &line);
+            str_add(&line, " and ");
+            mig_instance_text(board, b, &line);
+            str_addf(&line, " both take memory unit%s ", shared & (shared - 1) ? "s" : "");
+            mig_units_text(shared, "and", &line);
+            add_once(violations, line.bytes);
         }
     }
 }

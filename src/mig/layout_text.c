@@ -12,13 +12,17 @@
 
 static const char blanks[] = " \t\r\n";
 
-enum { REPEAT_MAX = 9999 }; /* more reads as this; either is too many */
+/* More reads as one more than this; either is too many, and a message says which. */
+static const long long number_max = 999999999999999;
 
-/* What one entry says: `3x1g@4` is {3, profile, 4}. */
+enum { FAR_DIGITS_MAX = 60 }; /* of an impossible start, in a message */
+
+/* What one entry says: `3x1g@4` is {3, profile, 4, "4"}. */
 struct entry {
-    int repeat;
+    long long repeat;
     int profile;
-    int start;
+    int start;              /* at most INT8_MAX + 1 */
+    const char *start_text; /* as written */
 };
 
 static bool is_digit(char c)
@@ -27,15 +31,15 @@ static bool is_digit(char c)
 }
 
 /* Reads digits, saturating; the number of characters read. */
-static size_t digits_read(const char *text, int *ret)
+static size_t digits_read(const char *text, long long *ret)
 {
     size_t length = 0;
-    int value = 0;
+    long long value = 0;
 
     assert(ret);
     for (; is_digit(text[length]); length++)
-        value = value > REPEAT_MAX ? value : value * 10 + (text[length] - '0');
-    *ret = value > REPEAT_MAX ? REPEAT_MAX : value;
+        value = value > number_max ? value : value * 10 + (text[length] - '0');
+    *ret = value > number_max ? number_max + 1 : value;
     return length;
 }
 
@@ -49,9 +53,9 @@ static int syntax_error(const char *word, const char *what, struct error *err)
 }
 
 /* The `3x` of `3x1g`, if any; how many characters it took, or a negative code. */
-static int repeat_read(const char *word, int *ret_repeat, struct error *err)
+static int repeat_read(const char *word, long long *ret_repeat, struct error *err)
 {
-    int repeat;
+    long long repeat;
     size_t length = digits_read(word, &repeat);
 
     assert(ret_repeat);
@@ -67,9 +71,11 @@ static int repeat_read(const char *word, int *ret_repeat, struct error *err)
 /* The digits after "@". */
 static int start_read(const char *word, const char *text, int *ret_start, struct error *err)
 {
-    size_t length = digits_read(text, ret_start);
+    long long start;
+    size_t length = digits_read(text, &start);
 
     assert(text > word);
+    *ret_start = start > INT8_MAX ? INT8_MAX + 1 : (int)start;
     if (length == 0 || text[length])
         return syntax_error(word, "the start after @ must be a memory unit, a whole number",
                             err);
@@ -95,42 +101,50 @@ static int entry_parse(const struct mig_board *board, const char *word, struct e
         return -E_INPUT;
     if (at && start_read(word, at + 1, &entry.start, err) < 0)
         return -E_INPUT;
+    entry.start_text = at ? at + 1 : NULL;
     *ret_entry = entry;
     return 0;
 }
 
 /* A start that a struct mig_instance cannot even hold is illegal on every board. */
-static int far_start(const struct mig_board *board, const struct entry *entry,
-                     struct error *err)
+static void far_start(const struct mig_board *board, const struct entry *entry,
+                      struct str *violation)
 {
-    CLEANUP(str_done) struct str starts = STR_EMPTY;
     const struct mig_profile *profile = &board->profiles[entry->profile];
+    bool cut = strlen(entry->start_text) > FAR_DIGITS_MAX;
 
     assert(entry->start > INT8_MAX);
-    mig_units_text(profile->starts, "or", &starts);
-    return error_set(err, E_NO, "rule 1 (starts): %s@%d: %s may start at memory unit %s",
-                     profile->name, entry->start, profile->name, starts.bytes);
+    str_addf(violation, "rule 1 (starts): %s@%.*s%s: %s may start at memory unit ",
+             profile->name, (int)FAR_DIGITS_MAX, entry->start_text, cut ? "…" : "",
+             profile->name);
+    mig_units_text(profile->starts, "or", violation);
 }
 
 /* What parsing knows: the layout as far as it fits, and the instances in all. */
 struct parse {
+    const struct mig_board *board;
     struct mig_layout layout;
-    long long total;
-    bool far; /* the first start beyond every board is in far_entry */
-    struct entry far_entry;
+    long long total; /* at most number_max + 1 */
+    struct str far;  /* what is wrong with the first start beyond every board */
 };
+
+static void parse_done(struct parse *parse)
+{
+    str_done(&parse->far);
+}
 
 static void entry_add(struct parse *parse, const struct entry *entry)
 {
     assert(entry->repeat > 0);
     parse->total += entry->repeat;
+    if (parse->total > number_max)
+        parse->total = number_max + 1;
     if (entry->start > INT8_MAX) {
-        if (!parse->far)
-            parse->far_entry = *entry;
-        parse->far = true;
+        if (!parse->far.length)
+            far_start(parse->board, entry, &parse->far);
         return;
     }
-    for (int i = 0; i < entry->repeat && parse->layout.count < MIG_INSTANCES_MAX; i++)
+    for (long long i = 0; i < entry->repeat && parse->layout.count < MIG_INSTANCES_MAX; i++)
         parse->layout.instances[parse->layout.count++] = (struct mig_instance){
             .profile = (int8_t)entry->profile, .start = (int8_t)entry->start};
 }
@@ -164,7 +178,7 @@ int mig_layout_parse(const struct mig_board *board, const char *text,
                      struct mig_layout *ret_layout, struct error *err)
 {
     CLEANUP(str_done) struct str word = STR_EMPTY;
-    struct parse parse = {0};
+    CLEANUP(parse_done) struct parse parse = {.board = board, .far = STR_EMPTY};
     const char *rest = text + strspn(text, blanks);
     bool empty = *rest == '-' && rest[1 + strspn(rest + 1, blanks)] == '\0';
 
@@ -179,10 +193,12 @@ int mig_layout_parse(const struct mig_board *board, const char *text,
         entry_add(&parse, &entry);
     }
     if (parse.total > MIG_INSTANCES_MAX)
-        return error_set(err, E_NO, "rule 5 (instances): %lld instances, %s holds at most %d",
-                         parse.total, board->slug, board->max_instances);
-    if (parse.far)
-        return far_start(board, &parse.far_entry, err);
+        return error_set(err, E_NO, "rule 5 (instances): %s%lld instances, %s holds at most %d",
+                         parse.total > number_max ? "more than " : "",
+                         parse.total > number_max ? number_max : parse.total, board->slug,
+                         board->max_instances);
+    if (parse.far.length)
+        return error_set(err, E_NO, "%s", parse.far.bytes);
     mig_layout_sort(&parse.layout);
     assert(parse.layout.count == parse.total);
     mig_layout_assert_valid(board, &parse.layout);

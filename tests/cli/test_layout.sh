@@ -143,4 +143,17 @@ fails 2 "usage: tranche layout diff" "diff needs two" layout diff $board 1g
 fails 2 "--format" "unknown format" layout draw $board 1g --format png
 fails 2 "exclude each other" "format and JSON" layout diff $board 1g 2g --format svg --json
 fails 4 "/nonexistent" "unwritable file" layout draw $board 1g -o /nonexistent/x.svg
+
+# Numbers are said as they were written, each violation once, and further lines indented.
+fails 1 "rule 5 (instances): 99999999999 instances, a100-40gb holds" "a large count" \
+    layout check a100-40gb 99999999999x1g
+fails 1 "more than 999999999999999 instances" "a count beyond counting" \
+    layout check a100-40gb 99999999999999999999999x1g
+fails 1 "1g.5gb@99999999999999: " "a large start" layout check a100-40gb 1g@99999999999999
+tranche layout check a100-40gb 3x1g@0
+[ "$(grep -c "rule 2 (disjoint spans): 1g.5gb@0 and 1g.5gb@0" "$err")" = 1 ]
+ok $? "equal violations are said once"
+tranche layout check a100-40gb 7g@0,7g@1
+grep -q "^  rule " "$err" && ! grep -q "^rule " "$err"
+ok $? "further lines are indented"
 finish
