@@ -2,10 +2,12 @@
  *
  * `tranche bench compare`: whether results got worse.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "cli/bench_options.h"
 #include "cli/output.h"
@@ -50,6 +52,79 @@ static const char **split(const char *list, char **ret_text)
     return words;
 }
 
+/* One side of the comparison. */
+struct side {
+    json_t *document; /* measurements become one, too */
+    bool is_csv;
+};
+
+static void sides_done(struct side (*sides)[2])
+{
+    for (int i = 0; i < 2; i++)
+        json_decref((*sides)[i].document);
+}
+
+/* What else the file could have been, after what is wrong with it as CSV. */
+static int not_measurements(int failure, struct error *err)
+{
+    CLEANUP(free_ptr) char *text = xstrdup(err->text);
+
+    assert(failure < 0);
+    return error_set(err, (enum error_code) - failure,
+                     "%s (read as measurements, CSV; a result document of bench run is JSON)",
+                     text);
+}
+
+static int measurements_side(const char *path, const struct str *bytes, struct side *ret_side,
+                             struct error *err)
+{
+    CLEANUP(measurement_set_done) struct measurement_set set = {0};
+
+    int failure = measurement_set_parse(path, bytes->bytes, bytes->length, &set, err);
+    if (failure)
+        return not_measurements(failure, err);
+    *ret_side = (struct side){compare_measurements_document(&set), true};
+    return 0;
+}
+
+/* A result document, which begins with a brace, or the contract's CSV. */
+static int side_read(const char *path, struct side *ret_side, struct error *err)
+{
+    CLEANUP(str_done) struct str bytes = STR_EMPTY;
+    CLEANUP(json_decref_ptr) json_t *document = NULL;
+
+    int failure = file_read(path, FILE_SIZE_LIMIT, &bytes, err);
+    if (failure)
+        return failure;
+    const char *name = strcmp(path, "-") ? path : "(stdin)";
+    bool is_json = bytes.length && bytes.bytes[strspn(bytes.bytes, " \t\r\n")] == '{';
+    if (!is_json && !text_ends_with(path, ".json"))
+        return measurements_side(name, &bytes, ret_side, err);
+    failure = json_parse(name, bytes.bytes, bytes.length, &document, err);
+    if (!failure)
+        failure = result_document_check(name, document, err);
+    if (!failure)
+        *ret_side = (struct side){STEAL(document), false};
+    return failure;
+}
+
+static int sides_read(struct arguments arguments, struct side sides[2], struct error *err)
+{
+    assert(arguments.count == 2);
+    for (int i = 0; i < 2; i++) {
+        int failure = side_read(arguments.items[i], &sides[i], err);
+        if (failure)
+            return failure;
+    }
+    if (sides[0].is_csv != sides[1].is_csv)
+        return error_set(err, E_INPUT,
+                         "%s is %s and %s is %s: expected two of a kind; bench run writes "
+                         "both, result.json and measurements.csv",
+                         arguments.items[0], sides[0].is_csv ? "CSV" : "a result document",
+                         arguments.items[1], sides[1].is_csv ? "CSV" : "a result document");
+    return 0;
+}
+
 static void add_text(const struct compare_result *result, struct str *text)
 {
     static const struct table_column columns[] = {
@@ -84,7 +159,8 @@ static void add_text(const struct compare_result *result, struct str *text)
              result->counts[COMPARE_SAME], result->counts[COMPARE_MISSING], result->added);
 }
 
-static void add_json(const struct compare_command_options *given,
+/* test: "none" when there is none. */
+static void add_json(const struct compare_command_options *given, const char *test,
                      const struct compare_result *result, struct str *text)
 {
     CLEANUP(json_decref_ptr) json_t *root = json_object();
@@ -104,7 +180,7 @@ static void add_json(const struct compare_command_options *given,
         json_array_append_new(list, item);
     }
     json_object_set_new(root, "schema", json_string("tranche.comparison/1"));
-    json_object_set_new(root, "test", json_string(given->test));
+    json_object_set_new(root, "test", json_string(test));
     json_object_set_new(root, "threshold", json_real(given->threshold));
     json_object_set_new(root, "level", json_real(given->level));
     json_object_set_new(root, "comparisons", list);
@@ -130,18 +206,15 @@ static int judge(const struct compare_command_options *given,
 static int run(const void *raw, struct arguments arguments, struct error *err)
 {
     const struct compare_command_options *given = raw;
-    CLEANUP(json_decref_ptr) json_t *before = NULL;
-    CLEANUP(json_decref_ptr) json_t *after = NULL;
+    CLEANUP(sides_done) struct side sides[2] = {0};
     CLEANUP(compare_result_done) struct compare_result result = {0};
     CLEANUP(str_done) struct str text = STR_EMPTY;
     CLEANUP(free_ptr) char *names = NULL;
     CLEANUP(free_ptr) const char **figures = split(given->figures, &names);
-    int failure = result_document_read(arguments.items[0], &before, err);
-    if (!failure)
-        failure = result_document_read(arguments.items[1], &after, err);
+    int failure = sides_read(arguments, sides, err);
     if (failure)
         return failure;
-    compare_documents(before, after,
+    compare_documents(sides[0].document, sides[1].document,
                       &(struct compare_options){
                           .figures = figures,
                           .test = *given->test == 'm' ? COMPARE_MANN_WHITNEY : COMPARE_WELCH,
@@ -153,9 +226,12 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
         return error_set(err, E_INPUT, "%s: none of the figures %s in any cell",
                          arguments.items[0], given->figures);
     if (given->json)
-        add_json(given, &result, &text);
+        add_json(given, sides[0].is_csv ? "none" : given->test, &result, &text);
     else
         add_text(&result, &text);
+    if (!given->json && sides[0].is_csv)
+        str_add(&text, "no test is possible: measurements have one value a cell; the threshold "
+                       "alone decides\n");
     failure = output_write(given->output, &text, err);
     return failure ? failure : judge(given, &result, err);
 }
@@ -163,11 +239,13 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
 const struct command cmd_bench_compare = {
     .name = "compare",
     .summary = "whether results got worse",
-    .positionals = "A.json B.json",
+    .positionals = "A B",
     .arguments_min = 2,
     .arguments_max = 2,
     .description =
-        "Compares the cells that two result documents share. A figure is worse when its mean "
+        "Compares the cells that two result documents (result.json of bench run) share, or the "
+        "rows of two measurements CSVs, which have one value a cell and so no test. A figure "
+        "is worse when its mean "
         "moved the wrong way by more than --threshold and the runs differ by the test at "
         "--level, corrected for the number of comparisons (Holm). With fewer than two runs on "
         "a side there is no test (p is -) and the threshold alone decides: measure with "
@@ -175,6 +253,7 @@ const struct command cmd_bench_compare = {
         "Exit status 1 when a figure is worse, or a cell of A is missing in B: usable as a "
         "gate.",
     .examples = "tranche bench compare main.results/result.json branch.results/result.json\n"
+                "tranche bench compare main.csv branch.csv --threshold 0.1\n"
                 "tranche bench compare -f latency_ms_p99 --threshold 0.1 a.json b.json",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/vec.h"
+#include "format/measurement.h"
 
 enum compare_test { COMPARE_WELCH, COMPARE_MANN_WHITNEY };
 
@@ -50,6 +51,9 @@ struct compare_result {
 void compare_documents(const json_t *before, const json_t *after,
                        const struct compare_options *options,
                        struct compare_result *ret_result);
+/* Measurements as such a document: one run a row, so never enough for a test. A new
+ * reference. */
+json_t *compare_measurements_document(const struct measurement_set *set);
 void compare_result_done(struct compare_result *result);
 const char *compare_outcome_name(enum compare_outcome outcome);
 

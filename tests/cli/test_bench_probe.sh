@@ -61,4 +61,29 @@ tranche bench compare a.json c.json --allow-missing
 is_status 0 "unless allowed"
 echo "{}" >d.json
 fails 3 "schema" "another document" bench compare a.json d.json
+
+# Measurements compare by row.
+measurements() { # FILE THROUGHPUT STATUS
+    printf 'model,board,slice,batch,procs,throughput_rps,latency_ms_p99,status\n%s\n%s\n' \
+        'm,a100-40gb,1g.5gb,1,1,100,10,ok' "m,a100-40gb,2g.10gb,1,1,$2,9,$3" >"$1"
+}
+measurements a.csv 200 ok
+measurements b.csv 100 ok
+measurements c.csv '' oom
+tranche bench compare a.csv a.csv
+is_status 0 "measurements are no worse than themselves"
+out_has "0 worse, 0 better, 4 the same" "row by row"
+out_has "no test is possible" "without a test, which is said"
+tranche bench compare a.csv b.csv
+is_status 1 "half the throughput is worse"
+out_has "slice=2g.10gb" "in its row"
+tranche bench compare a.csv b.csv --threshold 0.6
+is_status 0 "unless within the threshold"
+tranche bench compare a.csv b.csv --json
+out_has '"test": "none"' "no test, in JSON"
+tranche bench compare a.csv c.csv
+is_status 1 "a row that is not ok in B is missing"
+fails 3 "expected two of a kind" "a result and measurements" bench compare a.json a.csv
+echo "x,y" >d.csv
+fails 3 "(read as measurements, CSV; a result document of bench run is JSON)" "neither" bench compare d.csv d.csv
 finish
