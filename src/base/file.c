@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whole files. Writing is temporary file, fsync, rename, fsync of the folder; symbolic
- * links are followed first, so that a link stays one. While the temporary file exists the
- * signals that would leave it behind are held back.
+ * links are followed first, so that a link stays one. The temporary file has no name until
+ * it is renamed, where the file system can do that; while it has one, the signals that would
+ * leave it behind are held back.
  */
 #include "base/file.h"
 
@@ -183,14 +184,36 @@ static void temporary_done(struct temporary *temporary)
     errno = saved;
 }
 
-/* 0, or -1 with errno. */
-static int temporary_create(const char *folder, struct temporary *temporary)
+/* A file without a name, which the kernel removes even when we are killed; 0, or -1 with
+ * errno where the file system or the kernel has none. */
+static int temporary_unnamed(const char *folder, struct temporary *temporary)
+{
+    assert(folder && temporary->fd < 0 && !temporary->name);
+    temporary->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    return temporary->fd < 0 ? -1 : 0;
+}
+
+/* Makes `name`, which must not exist, a new file (when there is none yet) or the name of the
+ * unnamed one. 0, or -1 with errno. */
+static int temporary_make(const char *name, struct temporary *temporary)
+{
+    assert(name && !temporary->name);
+    if (temporary->fd >= 0) {
+        char unnamed[64];
+        snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", temporary->fd);
+        return linkat(AT_FDCWD, unnamed, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    }
+    temporary->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return temporary->fd < 0 ? -1 : 0;
+}
+
+/* Gives the temporary file a name that is free; 0, or -1 with errno. */
+static int temporary_name(const char *folder, struct temporary *temporary)
 {
     for (int attempt = 0; attempt < FILE_TEMPORARY_TRIES; attempt++) {
         CLEANUP(free_ptr)
         char *name = xasprintf("%s/.tranche-%ld-%d.tmp", folder, (long)getpid(), attempt);
-        temporary->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-        if (temporary->fd >= 0) {
+        if (temporary_make(name, temporary) == 0) {
             temporary->name = STEAL(name);
             return 0;
         }
@@ -221,17 +244,49 @@ static void sync_folder(const char *folder)
         fsync(fd);
 }
 
-/* replaced: the status of the existing target, or NULL. 0, or -1 with errno. */
-static int replace_file(const char *target, const struct stat *replaced, const void *bytes,
-                        size_t length)
+/* What a file is to hold; replaced: the status of the existing target, or NULL. */
+struct content {
+    const struct stat *replaced;
+    const void *bytes;
+    size_t length;
+};
+
+/* 0, or -1 with errno. */
+static int temporary_fill(const struct content *content, const struct temporary *temporary)
 {
+    assert(temporary->fd >= 0);
+    if (write_all(temporary->fd, content->bytes, content->length) < 0 ||
+        (content->replaced && copy_attributes(content->replaced, temporary->fd) < 0))
+        return -1;
+    return fsync(temporary->fd);
+}
+
+/* A filled temporary file with a name. 0, or -1 with errno. */
+static int temporary_create(const char *folder, const struct content *content,
+                            struct temporary *temporary)
+{
+    if (temporary_unnamed(folder, temporary) == 0) {
+        if (temporary_fill(content, temporary) < 0)
+            return -1;
+        if (temporary_name(folder, temporary) == 0)
+            return 0;
+        close_fd(&temporary->fd); /* without /proc it cannot get a name */
+        temporary->fd = -1;
+    }
+    if (temporary_name(folder, temporary) < 0)
+        return -1;
+    return temporary_fill(content, temporary);
+}
+
+/* 0, or -1 with errno. */
+static int replace_file(const char *target, const struct content *content)
+{
+    assert(target && content);
     CLEANUP(free_ptr) char *folder = folder_of(target);
     CLEANUP(signals_release) struct signal_hold hold = signals_hold(true);
     (void)hold;
     CLEANUP(temporary_done) struct temporary temporary = {.fd = -1};
-    if (temporary_create(folder, &temporary) < 0 ||
-        write_all(temporary.fd, bytes, length) < 0 ||
-        (replaced && copy_attributes(replaced, temporary.fd) < 0) || fsync(temporary.fd) < 0)
+    if (temporary_create(folder, content, &temporary) < 0)
         return -1;
     int closed = close(temporary.fd);
     temporary.fd = -1;
@@ -362,7 +417,8 @@ int file_write(const char *path, const void *bytes, size_t length, struct error 
     int result = exists ? check_replaceable(path, &status, err) : 0;
     if (result == 0)
         result = follow_links(path, &target, err);
-    if (result == 0 && replace_file(target, exists ? &status : NULL, bytes, length) < 0)
+    struct content content = {exists ? &status : NULL, bytes, length};
+    if (result == 0 && replace_file(target, &content) < 0)
         result = error_set_errno(err, E_IO, "%s: cannot write", path);
     return result;
 }

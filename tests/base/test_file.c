@@ -20,6 +20,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -575,11 +576,45 @@ static void test_lock_excludes(void **state)
     assert_content("counter", "200");
 }
 
+/* Stands before the C library's: a process killed while its file is on the way to the disk. */
+static bool killed_in_fsync;
+
+int fsync(int fd)
+{
+    if (killed_in_fsync)
+        raise(SIGKILL);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static void test_killed_process_leaves_no_temporary(void **state)
+{
+    (void)state;
+    CLEANUP(close_fd) int unnamed = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (unnamed < 0) {
+        print_message("no files without a name on this file system\n");
+        skip();
+    }
+    put("kept", "old");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        killed_in_fsync = true;
+        file_write("kept", "new", 3, NULL);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_content("kept", "old");
+    assert_int_equal(entry_count("."), 1);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, enter_folder, leave_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_killed_process_leaves_no_temporary),
         TEST(test_read),
         TEST(test_no_permission),
         TEST(test_read_fifo),
