@@ -238,6 +238,9 @@ static int run_verify(const void *raw, struct arguments arguments, struct error 
     int rc = plan_read_faulty(arguments.items[0], &plan, &faults, err);
     if (rc < 0)
         return rc;
+    if (plan.algorithm && !solver_find(plan.algorithm))
+        vec_add(&faults.texts,
+                arena_printf(&faults.arena, "algorithm: \"%s\" is not known", plan.algorithm));
     const char *fleet = given->fleet ? given->fleet : stated_fleet(&plan);
     rc = plan_inputs_read(&inputs, given->services, given->measurements, fleet, err);
     if (rc < 0)

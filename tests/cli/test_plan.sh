@@ -65,6 +65,7 @@ refused "a service missing" 'x["services"].pop(); n = {i["name"] for i in x["ser
 refused "an unknown service" 'x["gpus"][0]["instances"][0]["service"] = "nobody"'
 refused "a GPU missing" 'x["gpus"].pop()'
 refused "another latency rule" 'x["options"]["latency_rule"] = "half"'
+refused "an unknown algorithm" 'x["algorithm"] = "magic"'
 refused "another derate" 'x["options"]["derate"] = 0.5'
 refused "stopped by something unknown" 'x["stopped_by"] = "magic"'
 refused "an unknown slice" 'x["gpus"][0]["instances"][0]["slice"] = "5g.25gb"'
