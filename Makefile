@@ -8,7 +8,7 @@ RUN_TESTS = tools/run_tests.sh
 SANITIZER_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	TSAN_OPTIONS=halt_on_error=1
 
-.PHONY: all help setup demo check asan tsan tidy format measure bench check-peers install clean
+.PHONY: all help setup demo check asan tsan tidy analyze format measure bench check-peers install clean
 
 all: $(BUILD)/build.ninja ## build build/tranche
 	@ninja -C $(BUILD)
@@ -60,6 +60,13 @@ tsan: build-tsan/build.ninja ## the tests with threads under ThreadSanitizer
 tidy: ## clang without warnings, clang-tidy, format, layers, spelling, shell scripts
 	@$(SETUP) build tidy
 	@tools/tidy.sh
+
+analyze: ## clang's path-sensitive analyzer over every source (minutes; not part of CI)
+	@$(SETUP) build tidy
+	@test -f build-clang/build.ninja || CC=clang meson setup build-clang
+	@ninja -C build-clang
+	@git ls-files 'src/*.c' | xargs -P $$(nproc) -n 4 clang-tidy --quiet -p build-clang \
+		--checks='-*,clang-analyzer-*,-clang-analyzer-valist.Uninitialized,-clang-analyzer-security.*'
 
 format: ## clang-format every source
 	@$(SETUP) tidy

@@ -3,6 +3,7 @@
 """What may break under a running plan, and the state it ends in: a server that crashes,
 hangs or starts slowly, a keeper or HAProxy that dies, a journal that cannot be written, a port
 that is taken, a model that cannot be loaded, wrong plans."""
+import atexit
 import json
 import os
 import signal
@@ -75,6 +76,7 @@ checks.ok(mode == (0o700, 0o600), "state folder and control socket are ours alon
 
 # ---- servers --------------------------------------------------------------------------
 load = machine.load(600, {"alpha": 8, "beta": 4})
+atexit.register(load.kill)  # not to outlive a failure: it holds our output open
 victim = instances(machine.status())[0]["pid"]
 os.kill(victim, signal.SIGKILL)
 comes_back("a server that crashes is started again", victim, "the server died")
@@ -97,28 +99,30 @@ counted = status and all(s["requests"] >= b["requests"] for s, b in zip(status["
 checks.ok(counted, "… and no request is forgotten", status)
 
 # ---- a journal that cannot be written -------------------------------------------------
+def fill_disk(path):
+    """The file becomes a full disk in one step: the runtime opens it whenever it likes."""
+    os.symlink("/dev/full", f"{path}.full")
+    os.replace(f"{path}.full", path)
+
+
 journal = f"{machine.state}/journal.jsonl"
-os.rename(journal, f"{journal}.kept")
-os.symlink("/dev/full", journal)
+os.link(journal, f"{journal}.kept")
+fill_disk(journal)
 done = machine.apply(other)
 checks.ok(done.returncode == 4 and "No space left" in done.stderr, "a change that cannot be recorded: exit 4", done.stderr)
 checks.ok(all_serve(machine.status()), "… and nothing was begun")
-os.unlink(journal)
-os.rename(f"{journal}.kept", journal)
+os.replace(f"{journal}.kept", journal)
 
 # In the middle of a change: it waits, and goes on when there is room.
 change = subprocess.Popen([TRANCHE, "apply", other, "--spare", "2", "--json"], env=machine.environment,
                           stdout=subprocess.PIPE, text=True)
 wait_for(lambda s: s["phase"] == "changing", 10)
-held = open(journal).read()
-os.unlink(journal)
-os.symlink("/dev/full", journal)
+os.link(journal, f"{journal}.kept")
+fill_disk(journal)
 status = wait_for(lambda s: said(s, "the change waits") or s["phase"] == "serving", 20)
 blocked = said(status, "the change waits")
 checks.ok(blocked or status["phase"] == "serving", "a disk that fills up during a change: the change waits", status)
-os.unlink(journal)
-with open(journal, "w") as file:
-    file.write(held)
+os.replace(f"{journal}.kept", journal)
 out, _ = change.communicate(timeout=120)
 checks.ok(change.returncode == 0, "… and goes on when there is room", out)
 load.terminate()
