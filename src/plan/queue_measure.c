@@ -66,8 +66,8 @@ static struct sums integrate(struct queue_chain *chain, struct queue_value *valu
         int panels = width < 8 * step ? (int)(width / step) + 1 : 8;
         double half = width / panels / 2;
         for (int node = 0; node < panels * QUEUE_NODES; node++) {
-            double r = breaks[i] + half * (2 * (node / QUEUE_NODES) + 1 +
-                                           queue_node_at[node % QUEUE_NODES]);
+            int panel = node / QUEUE_NODES;
+            double r = breaks[i] + half * (2 * panel + 1 + queue_node_at[node % QUEUE_NODES]);
             double often = half * queue_node_weight[node % QUEUE_NODES] *
                            queue_chain_arrivals(chain, source, end - r, j * system->batch);
             sums.often += often;

@@ -81,11 +81,17 @@ static unsigned long long start_time(long pid)
 
 static bool maker_is_gone(const char *name)
 {
-    long pid;
-    unsigned long long started;
-    if (sscanf(name, "tranche-%ld-%llu-", &pid, &started) != 2)
+    static const char prefix[] = "tranche-"; /* then PID-START TIME-… */
+    if (strncmp(name, prefix, strlen(prefix)) != 0)
         return false; /* not one of ours */
-    return start_time(pid) != started;
+    const char *at = name + strlen(prefix);
+    char *end;
+    long pid = strtol(at, &end, 10);
+    if (end == at || *end != '-')
+        return false;
+    at = end + 1;
+    unsigned long long started = strtoull(at, &end, 10);
+    return end != at && *end == '-' && start_time(pid) != started;
 }
 
 /* Where this process stands in a hierarchy ("cpu", or "" for version 2), as a path. */
