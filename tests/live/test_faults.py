@@ -45,9 +45,8 @@ def said(status, text):
 
 def comes_back(name, before, text, seconds=40):
     """Everything serves again, with another server, and an event says why."""
-    status = wait_for(lambda s: all_serve(s) and said(s, text), seconds)
-    good = status is not None and before not in [i["pid"] for i in instances(status)]
-    checks.ok(good, name, json.dumps(machine.status(), indent=1))
+    status = wait_for(lambda s: all_serve(s) and said(s, text) and before not in [i["pid"] for i in instances(s)], seconds)
+    checks.ok(status is not None, name, json.dumps(machine.status(), indent=1))
 
 
 # ---- a start that fails leaves nothing ------------------------------------------------
