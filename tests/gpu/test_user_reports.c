@@ -45,7 +45,6 @@ static int targets_of(const struct gpu_driver *driver, const char *config,
 {
     struct mig_config_file file = {0};
     const struct mig_config *chosen;
-
     if (gpu_inventory_read(driver, inventory, err))
         fail_msg("%s", err->text);
     int r = mig_config_parse("config.yaml", config, strlen(config), &file, err);
@@ -72,7 +71,6 @@ static int config_targets(void *context, const struct gpu_inventory *inventory,
     const struct config_context *given = context;
     struct mig_config_file file = {0};
     const struct mig_config *chosen;
-
     int r = mig_config_parse("config.yaml", given->config, strlen(given->config), &file, err);
     if (r)
         return r;
@@ -92,7 +90,6 @@ static int apply_config(const struct gpu_driver *driver, const char *config, str
         .targets = config_targets, .context = &context, .text = config};
     struct gpu_apply_options options = {.state_dir = box.state_dir};
     struct gpu_apply_report report;
-
     gpu_apply_report_init(&report);
     int r = gpu_apply(driver, &request, &options, &report, err);
     if (said) {
@@ -106,7 +103,6 @@ static int apply_config(const struct gpu_driver *driver, const char *config, str
 static int apply_here(const char *config, struct str *said, struct error *err)
 {
     struct gpu_driver driver;
-
     box_driver(&driver);
     int r = apply_config(&driver, config, said, err);
     gpu_driver_close(&driver);
@@ -117,7 +113,6 @@ static void change_machine(void (*change)(struct sim_machine *machine))
 {
     static struct sim_store store;
     struct error err;
-
     if (sim_store_open(&store, &err) || sim_store_lock(&store, true, &err))
         fail_msg("%s", err.text);
     change(&store.machine);
@@ -133,7 +128,6 @@ static void occupy_gpu_0(struct sim_machine *machine)
                                   .gi = NVML_NO_INSTANCE_ID,
                                   .ci = NVML_NO_INSTANCE_ID,
                                   .name = "service"};
-
     for (unsigned gi = SIM_GI_IDS; gi-- > 0;)
         if (machine->gpus[0].gis[gi].used && machine->gpus[0].gis[gi].start == 0) {
             process.gi = gi;
@@ -147,7 +141,6 @@ static void occupy_gpu_0(struct sim_machine *machine)
 static void test_g1_sums_fit_and_placement_does_not(void **state)
 {
     struct error err;
-
     (void)state;
     assert_int_equal(apply_here(CONFIG("[0]", "1g.10gb: 4, 1g.5gb: 3"), NULL, &err), -E_NO);
     assert_has(err.text, "config.yaml:4:7");
@@ -161,7 +154,6 @@ static void test_g1_sums_fit_and_placement_does_not(void **state)
 static void test_g2_list_order_does_not_matter(void **state)
 {
     struct error err;
-
     (void)state;
     assert_int_equal(apply_here(CONFIG("[0]", "1g.5gb: 2, 2g.10gb: 1, 3g.20gb: 1"), NULL, &err),
                      0);
@@ -191,7 +183,6 @@ static void test_g3_greedy_refuses_what_search_finds(void **state)
     struct live_board *live = live_board_new(&identity, profiles, 2);
     struct mig_layout wanted, placed;
     struct error err;
-
     (void)state;
     assert_int_equal(mig_layout_parse(&live->board, "1g 2g 2g", &wanted, &err), 0);
     if (mig_layout_place(&live->board, &wanted, NULL, &placed, &err))
@@ -206,7 +197,6 @@ static void test_g4_leftovers_are_seen(void **state)
 {
     CLEANUP(str_done) struct str said = STR_EMPTY;
     struct error err;
-
     (void)state;
     open_fleet("a100-80gb:1");
     box_must_apply(&box, "2g@0 2g@2 3g@4"); /* the 3g is in nobody's plan */
@@ -221,7 +211,6 @@ static void test_g5_result_is_checked_gpu_by_gpu(void **state)
     CLEANUP(str_done) struct str differences = STR_EMPTY;
     char layouts[] = "4g 2g 1g|-|-|-";
     struct error err;
-
     (void)state;
     open_fleet("h100-80gb-pcie:4");
     box_must_apply(&box, "4g|4g|-|4g");
@@ -247,7 +236,6 @@ static void test_g6_compute_instance_with_all_sms(void **state)
     struct wrap wrap = {.change_ci_profiles = add_small_ci_profile};
     struct gpu_driver driver;
     struct error err;
-
     (void)state;
     open_fleet("h100-80gb-sxm5:1");
     driver = wrap_open(&wrap);
@@ -270,7 +258,6 @@ static void test_g7_zero_free_means_it_is_there(void **state)
         "      mig-devices: {\"3g.40gb\": 1, \"4g.40gb\": 1}\n"
         "    - devices: [7]\n      mig-enabled: true\n"
         "      mig-devices: {\"1g.10gb\": 1, \"2g.20gb\": 1, \"4g.40gb\": 1}\n";
-
     (void)state;
     open_fleet("a100-80gb:8");
     driver = wrap_open(&wrap);
@@ -289,7 +276,6 @@ static void test_g7_zero_free_means_it_is_there(void **state)
 static void test_g8_maxima_are_not_joint(void **state)
 {
     struct error err;
-
     (void)state;
     assert_int_equal(
         apply_here(CONFIG("all", "1g.5gb: 7, 2g.10gb: 3, 3g.20gb: 2, 4g.20gb: 1, 7g.40gb: 1"),
@@ -326,7 +312,6 @@ static void check_names(const char *config, const char *note, const char *export
     CLEANUP(str_done) struct str said = STR_EMPTY;
     CLEANUP(str_done) struct str text = STR_EMPTY;
     struct error err;
-
     if (apply_config(&driver, config, &said, &err))
         fail_msg("%s", err.text);
     if (note)
@@ -344,7 +329,6 @@ static void check_names(const char *config, const char *note, const char *export
 static void test_n1_7g_80gb_is_7g_79gb(void **state)
 {
     struct error err;
-
     (void)state;
     open_fleet("a100-80gb:1");
     check_names(CONFIG("all", "7g.80gb: 1"), "7g.80gb: this driver calls it 7g.79gb",
@@ -367,7 +351,6 @@ static void test_n3_resource_name_is_the_live_one(void **state)
     struct gpu_driver driver;
     struct gpu_inventory inventory;
     struct error err;
-
     (void)state;
     open_fleet("a100-80gb:1");
     driver = wrap_open(&wrap);
@@ -385,7 +368,6 @@ static void test_n4_gb200_early_names(void **state)
 {
     CLEANUP(str_done) struct str said = STR_EMPTY;
     struct error err;
-
     (void)state;
     open_fleet("gb200-186gb:1");
     assert_int_equal(apply_here(CONFIG("all", "1g.24gb: 7"), &said, &err), 0);
