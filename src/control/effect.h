@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the controller wants done to the cluster, as values: the reconcile functions return
+ * lists of these, the controller carries them out in order, and stops at the first that fails
+ * (the next round looks at the world anew). Each may be carried out twice without harm.
+ */
+#ifndef TRANCHE_CONTROL_EFFECT_H
+#define TRANCHE_CONTROL_EFFECT_H
+
+#include <jansson.h>
+
+#include "base/vec.h"
+#include "kube/path.h"
+
+enum effect_kind {
+    EFFECT_ENSURE, /* create under a deterministic name; NOTE_HASH tells whether it is ours */
+    EFFECT_APPLY,  /* server-side apply of our fields, forced */
+    EFFECT_PATCH,  /* merge patch, tied to resource_version where that is set */
+    EFFECT_DELETE, /* with preconditions */
+    EFFECT_EVENT,
+    EFFECT_KIND_COUNT
+};
+
+struct effect {
+    enum effect_kind kind;
+    const struct kube_kind *object_kind;
+    char *namespace, *name;       /* owned; namespace NULL for cluster-scoped kinds */
+    const char *subresource;      /* static, or NULL: "status", "binding" */
+    const char *manager;          /* static: MANAGER_… */
+    json_t *body;                 /* owned; of an event: the object it is about */
+    char *uid, *resource_version; /* owned preconditions, or NULL */
+    bool destructive;             /* only on a fresh cache, after a quorum read of the object */
+    const char *reason;           /* static: of an event; else what it is for, in logs */
+    char *note;                   /* owned: of an event */
+    bool warning;
+};
+
+struct effects {
+    VEC(struct effect) items;
+    int64_t again_ns; /* look again at that time of the world's clock; INT64_MAX: when
+                         something changes */
+};
+
+void effects_init(struct effects *effects);
+void effects_done(struct effects *effects);
+
+/* Each appends one; body is a reference that goes over to the effect. */
+struct effect *effect_ensure(struct effects *effects, const struct kube_kind *kind,
+                             json_t *body);
+struct effect *effect_apply(struct effects *effects, const struct kube_kind *kind,
+                            json_t *body);
+/* Of an object as read: its namespace and name; tied to its resourceVersion when `tied`. */
+struct effect *effect_patch(struct effects *effects, const struct kube_kind *kind,
+                            const json_t *object, json_t *patch, bool tied);
+/* With the UID and, when `tied`, the resourceVersion of the object as preconditions. */
+struct effect *effect_delete(struct effects *effects, const struct kube_kind *kind,
+                             const json_t *object, bool tied);
+/* note as printf. */
+void effect_event(struct effects *effects, const struct kube_kind *kind, const json_t *object,
+                  bool warning, const char *reason, const char *note, ...)
+    __attribute__((format(printf, 6, 7)));
+void effects_again_at(struct effects *effects, int64_t at_ns);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cluster as the reconcile functions see it: a value made of the objects in the caches,
+ * at one moment. Pure; built anew for every round.
+ */
+#ifndef TRANCHE_CONTROL_WORLD_H
+#define TRANCHE_CONTROL_WORLD_H
+
+#include "control/resources.h"
+#include "kube/path.h"
+
+/* Objects of one kind, borrowed. */
+struct world_list {
+    const json_t *const *items;
+    size_t count;
+};
+
+/* Every list is whole (its cache is synced). */
+struct world_sources {
+    struct world_list services, profiles, pools, plans, transitions, node_states; /* ours */
+    struct world_list nodes, pods; /* pods: those with LABEL_MANAGED_BY=tranche alone */
+    struct world_list kube_services, endpoint_slices, routes; /* labelled likewise */
+    struct world_list claims,
+        resource_slices;  /* empty where resource.k8s.io/v1 is not served */
+    bool has_dra;         /* resource.k8s.io/v1 is served */
+    bool has_dynamic_mig; /* … and a driver gpu.nvidia.com offers partitions as devices */
+    bool has_gateway;     /* gateway.networking.k8s.io/v1 HTTPRoute is installed */
+    bool fresh;      /* every cache is fresh (kube/watch.h): destructive effects are allowed */
+    long long epoch; /* of our leadership */
+    int64_t now_ns;  /* monotonic */
+    int64_t now_s;   /* since 1970 */
+};
+
+enum instance_phase {
+    INSTANCE_PENDING, /* wanted, not there yet */
+    INSTANCE_READY,   /* there: a pod may be bound to it */
+    INSTANCE_LEAVING, /* not wanted any more, still there */
+    INSTANCE_FAILED
+};
+
+/* An instance of a GPU, as the actuator observes it. */
+struct world_instance {
+    int profile, start;
+    enum instance_phase phase;
+    const char *uuid;    /* MIG UUID, "" unknown */
+    const char *claim;   /* dra: "namespace/name" of its ResourceClaim, "" none */
+    const char *message; /* INSTANCE_FAILED */
+};
+
+struct world_gpu {
+    const char *uuid;
+    size_t node;
+    const struct mig_board *board;
+    const char *actuator_id; /* dra: minor number as in device names; else "" */
+    bool lost;               /* its node is not Ready: instances still take their place */
+    VEC(struct world_instance) instances; /* by start */
+};
+
+struct world_node {
+    const char *name;
+    bool ready, cordoned, out_of_service;
+    const char *conflict; /* another owner drives its MIG state; "" none: not used then */
+    const json_t *json;
+};
+
+struct world_pod {
+    struct object_meta meta;
+    const char *service; /* "namespace/name" */
+    const char *gpu_uuid;
+    const char *node; /* spec.nodeName, "" not bound */
+    const char *ip;
+    const char *transition; /* that made it */
+    int profile, start;     /* profile -1: the GPU is gone */
+    int batch, procs;
+    double rate_rps;
+    bool ready;               /* condition Ready, not deleting, node Ready */
+    bool failed;              /* phase Failed, or a container waits in a crash loop */
+    int64_t draining_since_s; /* 0: not draining */
+    bool in_endpoints;        /* an EndpointSlice of ours lists it as ready */
+};
+
+/* An object that cannot be read: left out, to be marked Stalled. */
+struct world_fault {
+    const struct kube_kind *kind;
+    const json_t *object;
+    const char *text;
+};
+
+struct world {
+    struct arena arena;
+    struct world_sources sources;
+    VEC(struct gpu_service) services;
+    VEC(struct perf_profile) profiles;
+    VEC(struct gpu_pool) pools;
+    VEC(struct partition_plan) plans;
+    VEC(struct transition_object) transitions;
+    VEC(struct node_gpu_state) node_states;
+    VEC(struct world_node) nodes;
+    VEC(struct world_pod) pods;
+    VEC(struct world_fault) faults;
+};
+
+/* Never fails: what cannot be read is a fault. Sources are borrowed. */
+void world_build(const struct world_sources *sources, struct world *ret_world);
+void world_done(struct world *world);
+
+/* Index, or -1. service: "namespace/name". */
+int world_find_service(const struct world *world, const char *service);
+int world_find_node(const struct world *world, const char *name);
+/* Whether a node belongs to the pool. */
+bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node);
+
+#endif
