@@ -19,6 +19,7 @@
  * hardware slowdown, software and hardware thermal slowdown, power brake. */
 static const uint64_t SLOWED = 0x004 | 0x008 | 0x020 | 0x040 | 0x080;
 static const double THROTTLED_SHARE = 0.1;
+static const char BY_ACTIVITY[] = "activity x slices"; /* power_share()'s better rule */
 
 /* One sample: of the GPU, but memory and activity of the instance where there is one. */
 struct reading {
@@ -33,6 +34,7 @@ struct gpu_watch {
     char gpu_uuid[GPU_TEXT_SIZE];
     uint32_t gi; /* GPU_NO_INSTANCE: the whole GPU */
     double idle_w;
+    double active_share; /* of what is above idle, by activity; NAN: not seen yet */
     VEC(struct reading) readings;
     const char *slice_rule;
     char reason[METRIC_REASON_SIZE]; /* of the last sample that failed */
@@ -114,7 +116,7 @@ int gpu_watch_new(const struct gpu_driver *driver, const char *uuid,
     struct gpu_watch *watch = xcalloc(1, sizeof *watch);
     snprintf(watch->gpu_uuid, sizeof watch->gpu_uuid, "%s", gpu->identity.uuid);
     watch->gi = gi;
-    watch->idle_w = NAN;
+    watch->idle_w = watch->active_share = NAN;
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -149,7 +151,14 @@ static double share_power(struct gpu_watch *watch, const struct metric_sample *s
     }
     if (mine == GPU_INSTANCES_MAX)
         return NAN;
+    double above_w = fmax(board_w - watch->idle_w, 0);
     const char *rule = power_share(board_w, watch->idle_w, parts, count);
+    /* Activity needs a window: a sample too soon after another has none, and the share by
+     * activity that was seen last holds on. */
+    if (strcmp(rule, BY_ACTIVITY) == 0)
+        watch->active_share = parts[mine].watts / above_w;
+    else if (strcmp(rule, "none") != 0 && !isnan(watch->active_share))
+        return watch->active_share * above_w;
     /* One rule for the whole: that of the last sample with anything above idle. */
     if (!watch->slice_rule || strcmp(rule, "none") != 0)
         watch->slice_rule = rule;
