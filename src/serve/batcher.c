@@ -157,8 +157,8 @@ static int split_outputs(struct worker *worker, struct batch_item *item, int64_t
     return 0;
 }
 
-static int run_model(struct worker *worker, const struct batch_item *batch, int rows,
-                     struct error *err)
+static int bind_inputs(struct worker *worker, const struct batch_item *batch, int rows,
+                       struct error *err)
 {
     for (int i = 0; i < batch->request->input_count; i++) {
         struct tensor input;
@@ -167,22 +167,27 @@ static int run_model(struct worker *worker, const struct batch_item *batch, int 
         if (failed)
             return failed;
     }
-    return session_call_run(worker->call, err);
+    return 0;
 }
 
 static void run_batch(struct worker *worker, struct batch_item *batch, int rows)
 {
     struct error err = {.code = E_NONE};
     int64_t started_ns = clock_now_ns(clock_real());
-    int failed = run_model(worker, batch, rows, &err);
-    int64_t finished_ns = clock_now_ns(clock_real());
+    int failed = bind_inputs(worker, batch, rows, &err);
+    int64_t bound_ns = clock_now_ns(clock_real());
+    if (!failed)
+        failed = session_call_run(worker->call, &err);
+    int64_t computed_ns = clock_now_ns(clock_real());
     int64_t row = 0;
     for (struct batch_item *item = batch, *next; item; item = next) {
         next = item->next;
         item->started_ns = started_ns;
-        item->finished_ns = finished_ns;
+        item->bound_ns = bound_ns;
+        item->computed_ns = computed_ns;
         item->batch_rows = rows;
         int item_failed = failed ? failed : split_outputs(worker, item, row, rows, &err);
+        item->finished_ns = clock_now_ns(clock_real());
         row += item->request->rows;
         item->complete(item, item_failed, &err); /* the item may be gone now */
     }

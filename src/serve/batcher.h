@@ -31,9 +31,11 @@ struct batch_item {
     /* Called once, on a worker thread. failed is 0 or a negative code with its error. */
     void (*complete)(struct batch_item *item, int failed, const struct error *err);
     void *context;
-    int64_t submitted_ns, started_ns, finished_ns; /* filled here; CLOCK_MONOTONIC */
-    int batch_rows;                                /* of the batch it ran in */
-    struct batch_item *next;                       /* private */
+    /* Filled here, CLOCK_MONOTONIC: queued; its batch begins; the batch's inputs are joined and
+     * bound; the model has run; the item's outputs are copied. */
+    int64_t submitted_ns, started_ns, bound_ns, computed_ns, finished_ns;
+    int batch_rows;          /* of the batch it ran in */
+    struct batch_item *next; /* private */
 };
 
 struct batcher_stats {

@@ -15,6 +15,16 @@ static const char *const REFUSAL_NAMES[REFUSED_COUNT] = {[REFUSED_MALFORMED] = "
                                                          [REFUSED_BUSY] = "busy",
                                                          [REFUSED_TOO_LARGE] = "too_large"};
 
+/* Triton's names. */
+static const struct {
+    const char *metric, *help;
+} PHASES[SERVER_PHASE_COUNT] = {
+    [PHASE_QUEUE] = {"nv_inference_queue_duration_us", "Time in the queue"},
+    [PHASE_INPUT] = {"nv_inference_compute_input_duration_us", "Time to join and bind inputs"},
+    [PHASE_COMPUTE] = {"nv_inference_compute_infer_duration_us", "Time in the model"},
+    [PHASE_OUTPUT] = {"nv_inference_compute_output_duration_us", "Time to take outputs apart"},
+};
+
 void server_metrics_init(struct server_metrics *metrics)
 {
     *metrics = (struct server_metrics){0};
@@ -37,6 +47,8 @@ void server_metrics_refused(struct server_metrics *metrics, enum server_refusal 
 void server_metrics_completed(struct server_metrics *metrics, const struct batch_item *item,
                               int64_t received_ns, bool failed)
 {
+    const int64_t ends[] = {item->submitted_ns, item->started_ns, item->bound_ns,
+                            item->computed_ns, item->finished_ns};
     int64_t request_ns = item->finished_ns - received_ns;
     int bucket = 0;
     while (bucket < SERVER_METRICS_BUCKETS && (double)request_ns > BUCKET_MS[bucket] * 1e6)
@@ -46,9 +58,9 @@ void server_metrics_completed(struct server_metrics *metrics, const struct batch
         metrics->failed++;
     } else {
         metrics->succeeded++;
-        metrics->queue_us += (uint64_t)(item->started_ns - item->submitted_ns) / 1000;
-        metrics->compute_us += (uint64_t)(item->finished_ns - item->started_ns) / 1000;
-        metrics->request_us += (uint64_t)request_ns / 1000;
+        for (int i = 0; i < SERVER_PHASE_COUNT; i++)
+            metrics->phase_ns[i] += (uint64_t)(ends[i + 1] - ends[i]);
+        metrics->request_ns += (uint64_t)request_ns;
         metrics->latency_buckets[bucket]++;
     }
     pthread_mutex_unlock(&metrics->lock);
@@ -87,7 +99,7 @@ static void add_histogram(struct str *text, const struct server_metrics *metrics
     below += metrics->latency_buckets[SERVER_METRICS_BUCKETS];
     str_addf(text, "%s_bucket{model=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", NAME, model, below);
     str_addf(text, "%s_sum{model=\"%s\"} ", NAME, model);
-    str_add_number(text, (double)metrics->request_us / 1e6);
+    str_add_number(text, (double)metrics->request_ns / 1e9);
     str_addf(text, "\n%s_count{model=\"%s\"} %" PRIu64 "\n", NAME, model, below);
 }
 
@@ -104,11 +116,9 @@ void server_metrics_write(struct server_metrics *metrics, const struct batcher_s
     add_counter(text, "nv_inference_count", "Rows computed", model, batcher->rows);
     add_counter(text, "nv_inference_exec_count", "Batches computed", model, batcher->batches);
     add_counter(text, "nv_inference_request_duration_us", "Time of requests", model,
-                now.request_us);
-    add_counter(text, "nv_inference_queue_duration_us", "Time in the queue", model,
-                now.queue_us);
-    add_counter(text, "nv_inference_compute_infer_duration_us", "Time in the model", model,
-                now.compute_us);
+                now.request_ns / 1000);
+    for (int i = 0; i < SERVER_PHASE_COUNT; i++)
+        add_counter(text, PHASES[i].metric, PHASES[i].help, model, now.phase_ns[i] / 1000);
     add_gauge(text, "nv_inference_pending_request_count", "Rows that wait", model,
               batcher->queued_rows);
     add_gauge(text, "tranche_batches_running", "Batches in the model now", model,

@@ -16,11 +16,15 @@ enum { SERVER_METRICS_BUCKETS = 16 };
 
 enum server_refusal { REFUSED_MALFORMED, REFUSED_BUSY, REFUSED_TOO_LARGE, REFUSED_COUNT };
 
+/* Where a request's time goes, in this order. */
+enum server_phase { PHASE_QUEUE, PHASE_INPUT, PHASE_COMPUTE, PHASE_OUTPUT, SERVER_PHASE_COUNT };
+
 struct server_metrics {
     pthread_mutex_t lock;
     uint64_t succeeded, failed;
     uint64_t refused[REFUSED_COUNT];
-    uint64_t queue_us, compute_us, request_us; /* sums over succeeded requests */
+    /* Sums over succeeded requests; the phases of a request are those of batch_item. */
+    uint64_t request_ns, phase_ns[SERVER_PHASE_COUNT];
     uint64_t latency_buckets[SERVER_METRICS_BUCKETS + 1];
 };
 

@@ -57,22 +57,27 @@ void triton_config_write(const struct session *session, const char *model,
     json_write_line(json, body);
 }
 
-static json_t *duration(uint64_t count, uint64_t us)
+static json_t *duration(uint64_t count, uint64_t ns)
 {
-    return json_pack("{s:I, s:I}", "count", (json_int_t)count, "ns", (json_int_t)(us * 1000));
+    return json_pack("{s:I, s:I}", "count", (json_int_t)count, "ns", (json_int_t)ns);
 }
 
 void triton_stats_write(struct server_metrics *metrics, const struct batcher_stats *batcher,
                         const char *model, struct str *body)
 {
+    static const char *const phases[SERVER_PHASE_COUNT] = {
+        [PHASE_QUEUE] = "queue",
+        [PHASE_INPUT] = "compute_input",
+        [PHASE_COMPUTE] = "compute_infer",
+        [PHASE_OUTPUT] = "compute_output",
+    };
     pthread_mutex_lock(&metrics->lock);
     struct server_metrics now = *metrics;
     pthread_mutex_unlock(&metrics->lock);
-    json_t *stats = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "success", duration(now.succeeded, now.request_us),
-        "fail", duration(now.failed, 0), "queue", duration(now.succeeded, now.queue_us),
-        "compute_input", duration(now.succeeded, 0), "compute_infer",
-        duration(now.succeeded, now.compute_us), "compute_output", duration(now.succeeded, 0));
+    json_t *stats = json_pack("{s:o, s:o}", "success", duration(now.succeeded, now.request_ns),
+                              "fail", duration(now.failed, 0));
+    for (int i = 0; i < SERVER_PHASE_COUNT; i++)
+        json_object_set_new(stats, phases[i], duration(now.succeeded, now.phase_ns[i]));
     CLEANUP(json_decref_ptr)
     json_t *json = json_pack(
         "{s:[{s:s, s:s, s:I, s:I, s:o, s:[]}]}", "model_stats", "name", model, "version", "1",

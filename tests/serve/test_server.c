@@ -178,6 +178,26 @@ static void answers_every_route(void **state)
     }
 }
 
+/* In Triton's statistics the phases are counted and timed, and come to no more than the whole.
+ */
+static void phases_are_part_of_requests(const char *answer, unsigned count)
+{
+    static const char *const names[] = {"success", "queue", "compute_input", "compute_infer",
+                                        "compute_output"};
+    unsigned long long whole_ns = 0, parts_ns = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CLEANUP(free_ptr)
+        char *member = xasprintf("\"%s\":{\"count\":%u,\"ns\":", names[i], count);
+        const char *at = strstr(answer, member);
+        if (!at)
+            fail_msg("no %s in %s", member, answer);
+        unsigned long long ns = strtoull(at + strlen(member), NULL, 10);
+        assert_true(ns > 0);
+        *(i == 0 ? &whole_ns : &parts_ns) += ns;
+    }
+    assert_true(parts_ns <= whole_ns);
+}
+
 static void infers_on_one_connection_again_and_again(void **state)
 {
     char answer[ANSWER_SIZE];
@@ -195,6 +215,8 @@ static void infers_on_one_connection_again_and_again(void **state)
     assert_int_equal(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", answer), 200);
     assert_non_null(
         strstr(answer, "nv_inference_request_success{model=\"m\",version=\"1\"} 50\n"));
+    assert_int_equal(ask("GET /v2/models/m/stats HTTP/1.1\r\nHost: x\r\n\r\n", answer), 200);
+    phases_are_part_of_requests(answer, 50);
 }
 
 static void takes_chunked_bodies_within_the_limit(void **state)
