@@ -46,6 +46,8 @@ int bench_http_settings(const struct bench_http *how, struct arguments urls, str
                     .prompt = how->prompt,
                     .tokens_max = (int)how->tokens_max,
                     .seed = (uint64_t)how->seed},
+        .server_metrics = how->server_metrics.items,
+        .server_metrics_count = how->server_metrics.count,
         .connections_max = (size_t)how->connections,
         .warmup_ns = nanoseconds(how->warmup_s),
         .duration_ns = nanoseconds(how->duration_s),
@@ -77,6 +79,25 @@ static void add_counts(const struct http_run_result *result, json_t *run)
     }
 }
 
+/* What the server says of its part, and what is left of the time from sending. */
+static void add_server(const struct http_run_result *result, json_t *run)
+{
+    const struct server_phases *server = &result->server;
+    if (*server->reason)
+        json_object_set_new(run, "server_phases_unknown", json_string(server->reason));
+    if (server->requests == 0)
+        return;
+    result_run_add_count(run, "server_requests", server->requests);
+    result_run_add_number(run, "server_total_ms_mean", server->total_ms);
+    for (int i = 0; i < REQUEST_PHASE_COUNT; i++) {
+        CLEANUP(free_ptr)
+        char *name = xasprintf("server_%s_ms_mean", request_phase_name((enum request_phase)i));
+        result_run_add_number(run, name, server->phase_ms[i]);
+    }
+    result_run_add_number(run, "server_rest_ms_mean", server_phases_rest_ms(server));
+    result_run_add_number(run, "outside_server_ms_mean", http_run_outside_ms(result));
+}
+
 json_t *bench_http_run_json(const struct http_run_result *result)
 {
     const struct open_loop_result *load = &result->load;
@@ -96,6 +117,7 @@ json_t *bench_http_run_json(const struct http_run_result *result)
         result_run_add_times(run, "token_gap", result->token_gap);
         result_run_add_times(run, "per_token", result->per_token);
     }
+    add_server(result, run);
     add_counts(result, run);
     if (*result->first_failure)
         json_object_set_new(run, "first_failure", json_string(result->first_failure));

@@ -12,7 +12,7 @@
 /* The first member of each subcommand's own struct, so that the table serves both. */
 struct bench_http {
     const char *api, *model, *method, *body_file, *shapes, *prompt;
-    struct option_list headers;
+    struct option_list headers, server_metrics;
     double duration_s, warmup_s, timeout_s, failures_max;
     long long batch, tokens_max, connections, requests_min, seed;
     bool binary;
@@ -39,6 +39,9 @@ struct bench_http {
                     "Count from one to one hundred.", "openai: what is asked"),                \
         OPTION_INT(0, "max-tokens", struct bench_http, tokens_max, "N", "64", 1, 1 << 20,      \
                    "openai: longest answer"),                                                  \
+        OPTION_LIST(0, "server-metrics", struct bench_http, server_metrics, "URL",             \
+                    "the server's Prometheus page, for the phases of requests (kserve: its "   \
+                    "statistics by default); may be repeated"),                                \
         OPTION_NUMBER('d', "duration", struct bench_http, duration_s, "S", "10", 0.01, 86400,  \
                       "seconds to measure"),                                                   \
         OPTION_NUMBER(0, "warmup", struct bench_http, warmup_s, "S", "1", 0, 3600,             \

@@ -130,7 +130,7 @@ static size_t take_metadata(char *bytes, size_t size, size_t count, void *contex
     return size * count;
 }
 
-static int fetch(const char *address, struct str *ret_text, struct error *err)
+int http_fetch(const char *address, struct str *ret_text, struct error *err)
 {
     char reason[CURL_ERROR_SIZE] = "";
     long status = 0;
@@ -179,6 +179,17 @@ static int kserve_path(const struct http_url *url, const struct http_request_opt
     return 0;
 }
 
+int http_kserve_statistics(const struct http_url *url,
+                           const struct http_request_options *options, struct str *ret_address,
+                           struct error *err)
+{
+    CLEANUP(str_done) struct str path = STR_EMPTY;
+    int failure = kserve_path(url, options, &path, err);
+    if (!failure)
+        str_addf(ret_address, "http://%s%s/stats", url->authority, path.bytes);
+    return failure;
+}
+
 static int make_kserve(const struct http_url *url, const struct http_request_options *options,
                        struct str *request, struct error *err)
 {
@@ -191,7 +202,7 @@ static int make_kserve(const struct http_url *url, const struct http_request_opt
     if (failure)
         return failure;
     str_addf(&address, "http://%s%s", url->authority, path.bytes);
-    failure = fetch(address.bytes, &metadata, err);
+    failure = http_fetch(address.bytes, &metadata, err);
     if (!failure)
         failure = http_kserve_body(metadata.bytes, metadata.length, options, &body,
                                    &json_length, err);

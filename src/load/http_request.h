@@ -49,4 +49,13 @@ int http_kserve_body(const char *metadata, size_t length,
                      const struct http_request_options *options, struct str *body,
                      size_t *ret_json_length, struct error *err);
 
+/* Appends where a KServe server keeps statistics in Triton's form. E_USAGE as above. */
+int http_kserve_statistics(const struct http_url *url,
+                           const struct http_request_options *options, struct str *ret_address,
+                           struct error *err);
+
+/* Gets a small page (at most 4 MiB). E_MISSING when it does not come, or with a status that
+ * is not 200. */
+int http_fetch(const char *address, struct str *ret_text, struct error *err);
+
 #endif

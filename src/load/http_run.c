@@ -21,18 +21,23 @@ enum { REACH_TIMEOUT_MS = 5000 };
 
 struct http_runner {
     struct http_address *addresses;
-    struct http_payload *payloads; /* one an address */
-    struct str *requests;
-    size_t count;
+    struct http_payload *payloads;     /* one an address */
+    struct str *requests, *statistics; /* bytes; an address, "": none */
+    const char **pages;                /* of statistics that there are */
+    size_t count, page_count;
 };
 
 void http_runner_free(struct http_runner *runner)
 {
     if (!runner)
         return;
-    for (size_t i = 0; i < runner->count; i++)
+    for (size_t i = 0; i < runner->count; i++) {
         str_done(&runner->requests[i]);
+        str_done(&runner->statistics[i]);
+    }
     free(runner->requests);
+    free(runner->statistics);
+    free(runner->pages);
     free(runner->addresses);
     free(runner->payloads);
     free(runner);
@@ -46,19 +51,26 @@ int http_runner_new(const struct http_run_options *options, struct http_runner *
     runner->addresses = xcalloc(options->url_count, sizeof *runner->addresses);
     runner->payloads = xcalloc(options->url_count, sizeof *runner->payloads);
     runner->requests = xcalloc(options->url_count, sizeof *runner->requests);
+    runner->statistics = xcalloc(options->url_count, sizeof *runner->statistics);
+    runner->pages = xcalloc(options->url_count, sizeof *runner->pages);
     for (size_t i = 0; i < options->url_count; i++) {
         struct http_url url;
-        runner->requests[i] = STR_EMPTY;
+        runner->requests[i] = runner->statistics[i] = STR_EMPTY;
         runner->count = i + 1;
         int failure = http_url_parse(options->urls[i], &url, err);
         if (!failure)
             failure = http_url_reach(&url, REACH_TIMEOUT_MS, &runner->addresses[i], err);
         if (!failure)
             failure = http_request_make(&url, &options->request, &runner->requests[i], err);
+        if (!failure && options->request.api == HTTP_API_KSERVE)
+            failure =
+                http_kserve_statistics(&url, &options->request, &runner->statistics[i], err);
         if (failure)
             return failure;
         runner->payloads[i] =
             (struct http_payload){runner->requests[i].bytes, runner->requests[i].length};
+        if (runner->statistics[i].length > 0)
+            runner->pages[runner->page_count++] = runner->statistics[i].bytes;
     }
     *ret_runner = STEAL(runner);
     return 0;
@@ -159,11 +171,23 @@ static void judge(const struct http_run_options *options, struct http_run_result
     verdict_add(verdict, REASON_LOST, load->completed_rps < BEHIND * load->offered_rps);
 }
 
+/* The pages asked for, else those that the interface has. */
+static struct server_pages choose_pages(const struct http_runner *runner,
+                                        const struct http_run_options *options)
+{
+    if (options->server_metrics_count > 0)
+        return (struct server_pages){options->server_metrics, options->server_metrics_count,
+                                     options->request.model};
+    return (struct server_pages){runner->pages, runner->page_count, NULL};
+}
+
 int http_runner_run(struct http_runner *runner, const struct http_run_options *options,
                     struct http_run_result *ret_result, struct error *err)
 {
     struct load_target target = {0};
     bool streams = options->request.api == HTTP_API_OPENAI;
+    struct server_pages pages = choose_pages(runner, options);
+    struct server_watch *watch = NULL;
     *ret_result = (struct http_run_result){0};
     int failure = http_engine_open(
         &(struct http_engine_options){
@@ -181,11 +205,15 @@ int http_runner_run(struct http_runner *runner, const struct http_run_options *o
         return failure;
     int64_t start_ns = clock_now_ns(target.clock), cpu_ns = thread_cpu_ns();
     http_engine_count_from(&target, start_ns + options->warmup_ns);
+    if (pages.count > 0)
+        watch = server_watch_start(&pages, start_ns + options->warmup_ns);
     failure =
         (options->arrivals ? run_open : run_closed)(&target, options, &ret_result->load, err);
     int64_t passed_ns = clock_now_ns(target.clock) - start_ns;
     ret_result->client_cpu_share =
         (double)(thread_cpu_ns() - cpu_ns) / (double)(passed_ns > 0 ? passed_ns : 1);
+    if (watch)
+        ret_result->server = server_watch_finish(watch);
     take_stats(&target, streams, ret_result);
     if (failure && *ret_result->first_failure && failure != -E_INTERRUPTED)
         error_wrap(err, "%s", ret_result->first_failure);
@@ -195,6 +223,17 @@ int http_runner_run(struct http_runner *runner, const struct http_run_options *o
     }
     http_engine_close(&target);
     return failure;
+}
+
+double http_run_outside_ms(const struct http_run_result *result)
+{
+    const struct open_loop_result *load = &result->load;
+    const struct hist *sent = load->service;
+    if (result->server.requests == 0 || !load->latency)
+        return NAN;
+    if (hist_count(sent) == 0) /* a closed loop sends when it intends to */
+        sent = load->latency;
+    return hist_mean_ns(sent) / 1e6 - result->server.total_ms;
 }
 
 void http_run_result_done(struct http_run_result *result)

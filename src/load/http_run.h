@@ -9,6 +9,7 @@
 #include "load/engine_http.h"
 #include "load/http_request.h"
 #include "load/open_loop.h"
+#include "load/server_watch.h"
 #include "load/steady.h"
 #include "load/verdict.h"
 
@@ -16,6 +17,10 @@ struct http_run_options {
     const char *const *urls; /* requests go to them in turn */
     size_t url_count;
     struct http_request_options request;
+    /* Pages on which servers say where time goes (server_phases.h); none: where KServe servers
+     * in Triton's manner have theirs. */
+    const char *const *server_metrics;
+    size_t server_metrics_count;
     const char *arrivals; /* arrivals_parse()'s text; NULL: closed loop */
     size_t concurrency;   /* of the closed loop */
     size_t connections_max;
@@ -36,6 +41,7 @@ struct http_run_result {
     char first_failure[256];
     struct hist *first_token, *token_gap, *per_token; /* NULL unless tokens were streamed */
     double client_cpu_share;                          /* of a core, over the whole run */
+    struct server_phases server;                      /* over the window */
 };
 
 /* The targets and requests of runs, made once. */
@@ -51,5 +57,8 @@ CLEANUP_DEFINE_FREE(http_runner)
 int http_runner_run(struct http_runner *runner, const struct http_run_options *options,
                     struct http_run_result *ret_result, struct error *err);
 void http_run_result_done(struct http_run_result *result);
+
+/* Mean time from sending less the server's own: network, HTTP, and the client. NAN: unknown. */
+double http_run_outside_ms(const struct http_run_result *result);
 
 #endif

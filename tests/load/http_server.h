@@ -8,6 +8,7 @@
  *     /service     after a constant service time, spent by the one thread
  *     /tokens      eight chat completion events, 2 ms apart, and [DONE]
  *     /v2/models/m[/infer]                 metadata; checks the request
+ *     /v2/models/m/stats                   Triton's statistics: SERVER_PHASES_MS a request
  *
  * From stall_at_ns on it does nothing for stall_ns.
  */
@@ -32,7 +33,7 @@ struct http_server {
     unsigned port;
     int64_t service_ns;
     _Atomic int64_t stall_at_ns, stall_ns;
-    atomic_ulong requests;
+    atomic_ulong requests, infers;
     _Atomic int64_t busy_ns; /* spent in /service */
     char body[4096];         /* of the last POST */
     size_t body_length;
@@ -107,6 +108,25 @@ static void server_stall(struct http_server *server)
         clock_sleep_until_ns(clock_real(), at_ns + server->stall_ns);
 }
 
+/* Of each request: in all, queue, input, compute, output. */
+static const int SERVER_PHASES_MS[] = {20, 1, 2, 3, 4};
+
+static enum MHD_Result server_say_statistics(struct http_server *server,
+                                             struct MHD_Connection *connection)
+{
+    static const char *const names[] = {"success", "queue", "compute_input", "compute_infer",
+                                        "compute_output"};
+    char text[1024];
+    unsigned long count = server->infers;
+    int length = snprintf(text, sizeof text, "{\"model_stats\":[{\"inference_stats\":{");
+    for (int i = 0; i < 5; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "%s\"%s\":{\"count\":%lu,\"ns\":%lu}", i ? "," : "", names[i], count,
+                           count * (unsigned long)SERVER_PHASES_MS[i] * 1000000);
+    snprintf(text + length, sizeof text - (size_t)length, "}}]}");
+    return server_answer(connection, 200, text, false);
+}
+
 static enum MHD_Result server_route(struct http_server *server,
                                     struct MHD_Connection *connection, const char *url)
 {
@@ -120,6 +140,10 @@ static enum MHD_Result server_route(struct http_server *server,
         return server_answer(connection, (unsigned)atoi(url + 8), "status", false);
     if (strcmp(url, "/v2/models/m") == 0)
         return server_answer(connection, 200, SERVER_METADATA, false);
+    if (strcmp(url, "/v2/models/m/stats") == 0)
+        return server_say_statistics(server, connection);
+    if (strcmp(url, "/v2/models/m/infer") == 0)
+        server->infers++;
     if (strcmp(url, "/v2/models/other") == 0)
         return server_answer(connection, 404, "none", false);
     if (strcmp(url, "/service") == 0)

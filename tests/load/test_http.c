@@ -4,6 +4,7 @@
  * that stalls is seen to be late (coordinated omission).
  */
 #include <arpa/inet.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -240,6 +241,40 @@ static void test_kserve(void **state)
     http_run_result_done(&result);
 }
 
+/* The phases are what the server counts, over the requests of the window alone. */
+static void test_phases_of_the_server(void **state)
+{
+    (void)state;
+    static const char *const loads[] = {NULL, "constant:200"};
+    struct http_run_options options = standard_options();
+    options.request.api = HTTP_API_KSERVE;
+    options.request.model = "m";
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+        options.arrivals = loads[i];
+        unsigned long before = server.infers;
+        struct http_run_result result = run("", options);
+        const struct server_phases *phases = &result.server;
+        assert_string_equal(phases->reason, "");
+        assert_in_range(phases->requests, 1, server.infers - before);
+        assert_true(phases->total_ms == SERVER_PHASES_MS[0]);
+        for (int k = 0; k < REQUEST_PHASE_COUNT; k++)
+            assert_true(phases->phase_ms[k] == SERVER_PHASES_MS[k + 1]);
+        const struct hist *sent = loads[i] ? result.load.service : result.load.latency;
+        assert_true(http_run_outside_ms(&result) == hist_mean_ns(sent) / 1e6 - 20);
+        http_run_result_done(&result);
+    }
+    /* A server without statistics: the run is as good, and the reason is said. */
+    CLEANUP(free_ptr) char *page = xasprintf("http://127.0.0.1:%u/status/404", server.port);
+    const char *pages[] = {page};
+    options.server_metrics = pages;
+    options.server_metrics_count = 1;
+    struct http_run_result result = run("", options);
+    assert_int_equal(result.server.requests, 0);
+    assert_non_null(strstr(result.server.reason, "404"));
+    assert_true(isnan(http_run_outside_ms(&result)));
+    http_run_result_done(&result);
+}
+
 static void test_missing_model(void **state)
 {
     (void)state;
@@ -266,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_timeouts),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_kserve),
+        cmocka_unit_test(test_phases_of_the_server),
         cmocka_unit_test(test_missing_model),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
