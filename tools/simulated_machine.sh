@@ -5,8 +5,9 @@
 #     tools/simulated_machine.sh BUILD COMMAND [ARGUMENT...]
 #
 # The command finds BUILD/sim/libnvidia-ml.so.1 and BUILD/sim/nvidia-smi first, the module
-# `nvidia` in /proc/modules, and the GPUs, and they alone, in /sys/bus/pci/devices: programs
-# such as NVIDIA/mig-parted look there before they call NVML. The files are laid over the
+# `nvidia` in /proc/modules, its device numbers in /proc/devices, the capabilities of every
+# instance in /proc/driver/nvidia, and the GPUs, and they alone, in /sys/bus/pci/devices:
+# programs such as NVIDIA/mig-parted look there before they call NVML. The files are laid over the
 # real ones in a mount namespace of the command's own (a user namespace too, when not root),
 # so nothing outside changes. TRANCHE_SIM_STATE and TRANCHE_SIM_FLEET choose the machine. Exit: the
 # command's, or 4 where namespaces are not allowed.
@@ -29,11 +30,13 @@ folder=$1
 shift
 if [ -e /proc/modules ]; then
     mount --bind "$folder/proc/modules" /proc/modules
+    mount --bind "$folder/proc/devices" /proc/devices
+    mount --bind "$folder/proc/driver" /proc/driver
 else # a kernel without modules: a /proc with little beside the file
     mkdir "$folder/real" "$folder/new"
     mount --rbind /proc "$folder/real"
     mount -t tmpfs tmpfs "$folder/new"
-    cp "$folder/proc/modules" "$folder/new"
+    cp -r "$folder"/proc/* "$folder/new"
     ln -s "$folder"/real/* "$folder/new" 2>/dev/null || true # processes come and go
     mount --bind "$folder/new" /proc
 fi

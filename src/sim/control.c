@@ -419,21 +419,63 @@ static int write_pci_device(const char *root, unsigned index, struct error *err)
     return status == 0 ? file_write(path, config, sizeof config - 1, err) : status;
 }
 
-static int run_sysfs(const void *options, struct arguments arguments, struct error *err)
+/* The capability files of a GPU under /proc/driver/nvidia: of every id that an instance can
+ * have, though a real driver shows those that exist. Minors as in the driver's table of 15 GPU
+ * instances of 8 compute instances a GPU: gpu3/gi3/ci3 is 439. */
+static int write_capabilities(const char *root, unsigned index, struct error *err)
 {
-    (void)options;
-    const char *root_folder = arguments.items[0];
-    CLEANUP(free_ptr) char *proc = xasprintf("%s/proc", root_folder);
+    enum { COMPUTE_INSTANCES = 8, MINORS_A_GI = 1 + COMPUTE_INSTANCES, FIRST_MINOR = 3 };
+    int status = 0;
+    for (unsigned gi = 0; status == 0 && gi < NVML_GPU_INSTANCE_ID_LIMIT; gi++) {
+        CLEANUP(free_ptr)
+        char *folder =
+            xasprintf("%s/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u", root, index, gi);
+        unsigned minor = FIRST_MINOR + (index * NVML_GPU_INSTANCE_ID_LIMIT + gi) * MINORS_A_GI;
+        for (unsigned i = 0; status == 0 && i < MINORS_A_GI; i++) {
+            CLEANUP(free_ptr)
+            char *place = i ? xasprintf("%s/ci%u", folder, i - 1) : xasprintf("%s", folder);
+            CLEANUP(free_ptr)
+            char *text = xasprintf("DeviceFileMinor: %u\nDeviceFileMode: 292\n"
+                                   "DeviceFileModify: 1\n",
+                                   minor + i);
+            status = file_make_dirs(place, 0755, err);
+            if (status == 0)
+                status = write_text(place, "access", text, err);
+        }
+    }
+    return status;
+}
+
+/* /proc/modules and /proc/devices: the driver is loaded. */
+static int write_kernel_lists(const char *root, struct error *err)
+{
+    CLEANUP(free_ptr) char *proc = xasprintf("%s/proc", root);
     int status = file_make_dirs(proc, 0755, err);
     if (status == 0)
         status =
             write_text(proc, "modules", "nvidia 1000000 0 - Live 0x0000000000000000\n", err);
     if (status == 0)
+        status = write_text(proc, "devices",
+                            "Character devices:\n  1 mem\n195 nvidia-frontend\n"
+                            "234 nvidia-caps\n235 nvidia-uvm\n\nBlock devices:\n  7 loop\n",
+                            err);
+    return status;
+}
+
+static int run_sysfs(const void *options, struct arguments arguments, struct error *err)
+{
+    (void)options;
+    const char *root_folder = arguments.items[0];
+    int status = write_kernel_lists(root_folder, err);
+    if (status == 0)
         status = enter(false, err);
     if (status < 0)
         return status;
-    for (unsigned i = 0; status == 0 && i < store.machine.gpu_count; i++)
+    for (unsigned i = 0; status == 0 && i < store.machine.gpu_count; i++) {
         status = write_pci_device(root_folder, i, err);
+        if (status == 0)
+            status = write_capabilities(root_folder, i, err);
+    }
     return leave(false, status, err);
 }
 
