@@ -5,7 +5,8 @@
  * unknown fields and, in status, unknown words of an enumeration are passed over; a spec that
  * is wrong is an error that names object and field, and makes the object Stalled.
  *
- * Texts are borrowed from the JSON object; lists are owned by the arena given.
+ * Texts are borrowed from the JSON object (defaults from the arena); lists are owned by the
+ * arena given: never push to them.
  */
 #ifndef TRANCHE_CONTROL_RESOURCES_H
 #define TRANCHE_CONTROL_RESOURCES_H
@@ -65,7 +66,7 @@ enum actuator_kind {
 /* GpuPool, cluster: which nodes, by what means, within which budgets. */
 struct gpu_pool {
     struct object_meta meta;
-    const json_t *node_selector; /* matchLabels; NULL: every node with GPUs */
+    const json_t *node_selector; /* labels and values; NULL: every node with GPUs */
     enum actuator_kind actuator;
     bool exact_placement; /* dra: write the allocation ourselves */
     enum latency_rule latency_rule;
@@ -121,7 +122,8 @@ struct transition_object {
     struct object_meta meta;
     const char *pool;
     const char *from, *to;           /* names of plans; from "" the state found */
-    struct transition transition;    /* owned: transition_done() */
+    struct transition transition;    /* owned: transition_done(); its plans `from` and `to`
+                                        have no GPUs, and services that require their floor */
     long long epoch;                 /* of status; -1 none yet */
     VEC(struct action_state) states; /* one an action */
     bool complete, stalled;          /* conditions */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Conditions of an object's status, in the form of metav1.Condition.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "control/resources.h"
+#include "control/timestamp.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+static json_t *find(const json_t *conditions, const char *type)
+{
+    for (size_t i = 0; i < json_array_size(conditions); i++)
+        if (strcmp(text_of(json_array_get(conditions, i), "type"), type) == 0)
+            return json_array_get(conditions, i);
+    return NULL;
+}
+
+bool condition_is_true(const json_t *object, const char *type)
+{
+    const json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
+
+    return strcmp(text_of(find(conditions, type), "status"), "True") == 0;
+}
+
+static json_t *make(const struct condition *condition, const char *since)
+{
+    json_t *made = json_object();
+
+    json_object_set_new(made, "type", json_string(condition->type));
+    json_object_set_new(made, "status", json_string(condition->is_true ? "True" : "False"));
+    json_object_set_new(made, "reason", json_string(condition->reason));
+    json_object_set_new(made, "message", json_string(condition->message));
+    if (condition->observed_generation > 0)
+        json_object_set_new(made, "observedGeneration",
+                            json_integer(condition->observed_generation));
+    json_object_set_new(made, "lastTransitionTime", json_string(since));
+    return made;
+}
+
+bool condition_set(json_t *conditions, const struct condition *condition, int64_t now_s)
+{
+    json_t *old = find(conditions, condition->type);
+    char since[21];
+
+    assert(json_is_array(conditions) && *condition->type && *condition->reason);
+    timestamp_format(now_s, since);
+    bool same_status =
+        strcmp(text_of(old, "status"), condition->is_true ? "True" : "False") == 0;
+    const char *kept = text_of(old, "lastTransitionTime");
+    json_t *made = make(condition, same_status && *kept ? kept : since);
+    if (!old) {
+        json_array_append_new(conditions, made);
+        return true;
+    }
+    bool changed = !json_equal(old, made);
+    json_object_clear(old);
+    json_object_update(old, made);
+    json_decref(made);
+    return changed;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Structs written as JSON by their table of fields.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "control/schema.h"
+#include "control/timestamp.h"
+#include "mig/board.h"
+
+static json_t *write_group(const struct field *group, const void *from,
+                           const struct mig_board *board);
+
+static json_t *write_items(const struct field *list, const void *items, size_t count,
+                           const struct mig_board *board)
+{
+    json_t *made = json_array();
+
+    assert(list->type == FIELD_LIST && list->size > 0);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(made,
+                              write_group(list, (const char *)items + i * list->size, board));
+    return made;
+}
+
+/* Whole numbers as such, as far as a double holds them exactly. */
+static json_t *write_number(double number)
+{
+    if (isnan(number))
+        return NULL;
+    if (trunc(number) == number && fabs(number) < 1e15)
+        return json_integer((json_int_t)number);
+    return json_real(number);
+}
+
+static json_t *write_texts(const char *const *texts, size_t count)
+{
+    json_t *made = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(made, json_string(texts[i]));
+    return made;
+}
+
+static json_t *write_percentile(double percentile)
+{
+    if (percentile == 0)
+        return json_string("mean");
+    return percentile == 99.9 ? json_string("99.9") : write_number(percentile);
+}
+
+static json_t *write_time(int64_t seconds)
+{
+    char text[21];
+
+    if (seconds == 0)
+        return NULL;
+    timestamp_format(seconds, text);
+    return json_string(text);
+}
+
+static json_t *write_text(const char *text)
+{
+    return text && *text ? json_string(text) : NULL;
+}
+
+/* The value at `at`, or NULL when it is absent. Copied out, as its type is the field's. */
+static json_t *write_value(const struct field *field, const void *at,
+                           const struct mig_board *board)
+{
+    typedef VEC(void) vector;
+    union {
+        int whole;
+        long long wide;
+        int64_t seconds;
+        double number;
+        bool flag;
+        const void *pointer;
+        vector list;
+    } value = {0};
+    static const size_t sizes[FIELD_TYPE_COUNT] = {
+        [FIELD_TEXT] = sizeof value.pointer,      [FIELD_INT] = sizeof value.whole,
+        [FIELD_LONG] = sizeof value.wide,         [FIELD_NUMBER] = sizeof value.number,
+        [FIELD_BOOL] = sizeof value.flag,         [FIELD_CHOICE] = sizeof value.whole,
+        [FIELD_TIME] = sizeof value.seconds,      [FIELD_BOARD] = sizeof value.pointer,
+        [FIELD_SLICE] = sizeof value.whole,       [FIELD_START] = sizeof value.whole,
+        [FIELD_MAP] = sizeof value.pointer,       [FIELD_OPEN] = sizeof value.pointer,
+        [FIELD_TEXTS] = sizeof value.list,        [FIELD_LIST] = sizeof value.list,
+        [FIELD_PERCENTILE] = sizeof value.number,
+    };
+
+    memcpy(&value, at, sizes[field->type]);
+    switch (field->type) {
+    case FIELD_TEXT:
+        return write_text(value.pointer);
+    case FIELD_INT:
+    case FIELD_START:
+        return json_integer(value.whole);
+    case FIELD_LONG:
+        return json_integer(value.wide);
+    case FIELD_NUMBER:
+        return write_number(value.number);
+    case FIELD_BOOL:
+        return json_boolean(value.flag);
+    case FIELD_CHOICE:
+        assert(value.whole >= 0 && (size_t)value.whole < field->choice_count);
+        return json_string(field->choices[value.whole]);
+    case FIELD_TIME:
+        return write_time(value.seconds);
+    case FIELD_BOARD:
+        return board ? json_string(board->slug) : NULL;
+    case FIELD_SLICE:
+        assert(board && value.whole >= 0 && value.whole < board->profile_count);
+        return json_string(board->profiles[value.whole].name);
+    case FIELD_PERCENTILE:
+        return write_percentile(value.number);
+    case FIELD_MAP:
+    case FIELD_OPEN:
+        return value.pointer ? json_incref((json_t *)value.pointer) : NULL;
+    case FIELD_TEXTS:
+        return write_texts(value.list.data, value.list.count);
+    case FIELD_LIST:
+        return write_items(field, value.list.data, value.list.count, board);
+    case FIELD_GROUP:
+    case FIELD_OPEN_LIST:
+    case FIELD_CONDITIONS:
+    case FIELD_TYPE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static json_t *write_group(const struct field *group, const void *from,
+                           const struct mig_board *board)
+{
+    json_t *made = json_object();
+
+    for (size_t i = 0; i < group->field_count; i++) {
+        const struct field *field = &group->fields[i];
+        json_t *value = NULL;
+        if (field->type == FIELD_GROUP) {
+            value = write_group(field, from, board);
+        } else if (field->offset != FIELD_UNREAD) {
+            const void *at = (const char *)from + field->offset;
+            if (field->type == FIELD_BOARD)
+                memcpy(&board, at, sizeof board);
+            value = write_value(field, at, board);
+        }
+        if (value)
+            json_object_set_new(made, field->name, value);
+    }
+    return made;
+}
+
+json_t *schema_write(const struct field *group, const void *from)
+{
+    assert(group && from);
+    return write_group(group, from, NULL);
+}
+
+json_t *schema_write_items(const struct field *list, const void *items, size_t count)
+{
+    assert(list && (items || count == 0));
+    return write_items(list, items, count, NULL);
+}
+
+const struct field *schema_field(const struct field *group, const char *name)
+{
+    const struct field *found = NULL;
+
+    for (size_t i = 0; i < group->field_count && !found; i++)
+        if (strcmp(group->fields[i].name, name) == 0)
+            found = &group->fields[i];
+    assert(found);
+    return found;
+}
