@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line a message to stderr in logfmt: `level=warn msg="…" key=value`. Only cli/,
+ * One line a message to stderr in logfmt: `level=warn msg="…" key=value`, or JSON. Only cli/,
  * serve/, runtime/ and control/ log; libraries return errors. The level comes from
  * --verbose/--quiet. On a terminal, warnings and errors have colour unless NO_COLOR is
  * set. A line is written with one write(), so lines of several processes never mix.
@@ -14,6 +14,9 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
 /* Writes messages of this level and of more urgent ones; for the whole process. */
 void log_set_level(enum log_level level);
+/* From now on a line is one JSON object with `time` (UTC), `level`, `msg` and the pairs as
+ * texts, for programs that gather logs. */
+void log_set_json(bool json);
 /* Whether messages of this level are written. */
 bool log_enabled(enum log_level level);
 /* Key-value pairs after the message: log_write(LOG_INFO, "instance ready", "gpu=%s slice=%s",

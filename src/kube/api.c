@@ -21,6 +21,7 @@ struct pending {
     struct kube_client *client;
     uint64_t id;
     uint64_t exchange; /* under way, or 0 while it waits */
+    enum kube_verb verb;
     const char *method, *content_type;
     char *path, *what;
     struct str body;
@@ -39,6 +40,7 @@ struct kube_client {
     struct rng rng;
     VEC(struct pending *) pending;
     uint64_t last_id;
+    unsigned long answers[KUBE_VERB_COUNT][KUBE_STATUS_COUNT];
 };
 
 static const struct {
@@ -95,6 +97,13 @@ void kube_client_free(struct kube_client *client)
     vec_done(&client->pending);
     free(client->field_manager);
     free(client);
+}
+
+unsigned long kube_client_answers(const struct kube_client *client, enum kube_verb verb,
+                                  int status)
+{
+    assert(verb < KUBE_VERB_COUNT && status >= 0 && status < KUBE_STATUS_COUNT);
+    return client->answers[verb][status];
 }
 
 struct kube_loop *kube_client_loop(const struct kube_client *client)
@@ -230,6 +239,8 @@ static void on_done(void *context, const struct kube_response *response)
 
     pending->exchange = 0;
     answer.sent = pending->sent;
+    bool known = response->status > 0 && response->status < KUBE_STATUS_COUNT;
+    pending->client->answers[pending->verb][known ? response->status : 0]++;
     if (response->error.code == E_NONE) {
         read_answer(pending, response, &answer);
     } else {
@@ -348,6 +359,7 @@ uint64_t kube_client_start(struct kube_client *client, const struct kube_call *c
     *pending = (struct pending){
         .client = client,
         .id = ++client->last_id,
+        .verb = call->verb,
         .method = verb_table[call->verb].method,
         .content_type = verb_table[call->verb].content_type,
         .path = path_of(client, call),

@@ -40,7 +40,19 @@ void kube_client_free(struct kube_client *client);
 CLEANUP_DEFINE_FREE(kube_client)
 struct kube_loop *kube_client_loop(const struct kube_client *client);
 
-enum kube_verb { KUBE_GET, KUBE_LIST, KUBE_CREATE, KUBE_DELETE, KUBE_MERGE_PATCH, KUBE_APPLY };
+enum kube_verb {
+    KUBE_GET,
+    KUBE_LIST,
+    KUBE_CREATE,
+    KUBE_DELETE,
+    KUBE_MERGE_PATCH,
+    KUBE_APPLY,
+    KUBE_VERB_COUNT
+};
+enum { KUBE_STATUS_COUNT = 600 };
+/* How many sendings of that verb got that HTTP status; 0: no answer. Watches not among them. */
+unsigned long kube_client_answers(const struct kube_client *client, enum kube_verb verb,
+                                  int status);
 enum kube_propagation { KUBE_PROPAGATE_DEFAULT, KUBE_BACKGROUND, KUBE_FOREGROUND, KUBE_ORPHAN };
 
 /* Texts and the body are borrowed for the length of kube_client_start(). */

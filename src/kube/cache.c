@@ -76,6 +76,7 @@ static void put(struct kube_cache *cache, json_t *object)
         kube_table_put(&cache->entries, key, entry);
     }
     entry->list = cache->list;
+    json_object_del(json_object_get(object, "metadata"), "managedFields");
     json_t *before = entry->object;
     if (before && same(before, object, "resourceVersion"))
         return;

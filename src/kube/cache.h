@@ -3,7 +3,8 @@
  * The objects of a collection, kept up to date by a watch, and what changes among them. A list
  * is compared with what is known, so changes that no stream has told of are made up: deletions
  * too, and an object that was deleted and made again under its name (its UID is another one)
- * is a deletion and an addition.
+ * is a deletion and an addition. metadata.managedFields, often the larger half of an object, is
+ * not kept: objects are never written back whole.
  */
 #ifndef TRANCHE_KUBE_CACHE_H
 #define TRANCHE_KUBE_CACHE_H

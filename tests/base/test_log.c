@@ -74,6 +74,35 @@ static void test_lines(void **state)
     assert_string_equal(lines[4], "");
 }
 
+static void test_json(void **state)
+{
+    static const struct {
+        const char *message, *pairs, *line; /* after the time */
+    } table[] = {
+        {"ready", "", "\"level\":\"info\",\"msg\":\"ready\"}\n"},
+        {"a \"b\"\n", "gpu=g0 slice=3g.20gb",
+         "\"level\":\"info\",\"msg\":\"a "
+         "\\\"b\\\"\\u000a\",\"gpu\":\"g0\",\"slice\":\"3g.20gb\"}\n"},
+        {"m", "error=\"no \"such\" pod\" n=2",
+         "\"level\":\"info\",\"msg\":\"m\",\"error\":\"no \\\"such\\\" pod\",\"n\":\"2\"}\n"},
+        {"m", "open=\"x y", "\"level\":\"info\",\"msg\":\"m\",\"open\":\"\\\"x y\"}\n"},
+        {"m", "word  empty= q=\"",
+         "\"level\":\"info\",\"msg\":\"m\",\"word\":\"\",\"empty\":\"\",\"q\":\"\\\"\"}\n"},
+    };
+    (void)state;
+    log_set_json(true);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[4096];
+        struct redirect redirect = redirect_to_packets();
+        log_write(LOG_INFO, table[i].message, "%s", table[i].pairs);
+        take(&redirect, text);
+        restore(&redirect);
+        assert_memory_equal(text, "{\"time\":\"20", 11);
+        assert_string_equal(strchr(text, ',') + 1, table[i].line);
+    }
+    log_set_json(false);
+}
+
 static void test_levels(void **state)
 {
     (void)state;
@@ -146,9 +175,8 @@ static void test_colour(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_keeps_errno),
+        cmocka_unit_test(test_lines),  cmocka_unit_test(test_json),
+        cmocka_unit_test(test_levels), cmocka_unit_test(test_keeps_errno),
         cmocka_unit_test(test_colour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,6 +236,9 @@ static void test_retry_after_waits(void **state)
                                       NULL, NULL),
                      0);
     assert_true(clock_now_ns(clock_real()) - before_ns >= SECONDS);
+    assert_int_equal(kube_client_answers(world.client, KUBE_GET, 503), 1);
+    assert_int_equal(kube_client_answers(world.client, KUBE_GET, 200), 1);
+    assert_int_equal(kube_client_answers(world.client, KUBE_LIST, 200), 0);
 }
 
 static void test_stall_is_timeout(void **state)
