@@ -40,6 +40,14 @@ void check_instance(struct check *check, const struct plan_gpu *gpu,
 void check_row_key(const char *model, const struct mig_board *board, int profile, int batch,
                    int procs, enum task task, struct str *text);
 
+/* The latency of the row that a percentile reads, or NAN. */
+double check_row_latency(const struct measurement *row, double percentile);
+
+/* The queue rule: the rate, the latency and the wait that an instance states. */
+void check_queue(struct check *check, const struct service *service,
+                 const struct measurement *row, const struct plan_instance *instance,
+                 const char *place);
+
 /* The queue rule by replay: requests arrive at rate_rps as a Poisson stream; returns the
  * share of them that end within limit_ms and the mean time, with standard errors. */
 enum { QUEUE_GROUPS = 64 };
