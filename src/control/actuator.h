@@ -28,9 +28,8 @@ struct actuator_ops {
     void (*observe)(struct world *world, const struct gpu_pool *pool,
                     struct actuator_gpus *ret_gpus);
     /* Makes instances be there, or gone: one call for all slots of a round, so that a node is
-     * written once. ret_phases[i] (creates, then deletes): INSTANCE_READY or INSTANCE_FAILED
-     * ends a creation; a deletion is over when observe() does not list the instance any more.
-     */
+     * written once. In observe() INSTANCE_READY or INSTANCE_FAILED ends a creation; a deletion
+     * is over when observe() does not list the instance any more. */
     void (*change)(struct world *world, const struct gpu_pool *pool,
                    const struct actuator_gpus *gpus, const struct actuator_slot *creates,
                    size_t create_count, const struct actuator_slot *deletes,
@@ -39,6 +38,9 @@ struct actuator_ops {
      */
     void (*bind)(const struct world *world, const struct world_gpu *gpu,
                  const struct world_instance *instance, json_t *pod);
+    /* What bound pods still need, in every round (dra: allocations, gates); NULL: nothing. */
+    void (*tend)(struct world *world, const struct gpu_pool *pool,
+                 const struct actuator_gpus *gpus, struct effects *effects);
     bool needs_whole_gpu; /* mig-manager: changes only GPUs without any instance in use */
 };
 

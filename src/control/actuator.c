@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the actuators share; see actuator.h and actuator_internal.h.
+ */
+#include "control/actuator.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "control/actuator_internal.h"
+
+const struct actuator_ops *actuator_of(const struct world *world, const struct gpu_pool *pool)
+{
+    static const struct actuator_ops *const ops[ACTUATOR_KIND_COUNT] = {
+        [ACTUATOR_AGENT] = &ACTUATOR_OPS_AGENT,
+        [ACTUATOR_DRA] = &ACTUATOR_OPS_DRA,
+        [ACTUATOR_MIG_MANAGER] = &ACTUATOR_OPS_MIG_MANAGER,
+        [ACTUATOR_SIM] = &ACTUATOR_OPS_SIM,
+    };
+    enum actuator_kind kind = pool->actuator;
+
+    assert(kind < ACTUATOR_KIND_COUNT);
+    if (kind == ACTUATOR_AUTO)
+        kind = world->sources.has_dra && world->sources.has_dynamic_mig ? ACTUATOR_DRA
+                                                                        : ACTUATOR_AGENT;
+    return ops[kind];
+}
+
+/* --- names --- */
+
+void hash_text(const char *text, size_t digits, char *ret)
+{
+    char sum[72];
+
+    assert(digits <= 64);
+    file_sha256(text, strlen(text), sum);
+    memcpy(ret, sum + strlen("sha256:"), digits);
+    ret[digits] = '\0';
+}
+
+/* Letters and digits of a name, others as dashes, at most `limit` of them. */
+static void add_label_part(char *name, size_t *length, const char *part, size_t limit)
+{
+    for (size_t i = 0; part[i] && i < limit; i++)
+        name[(*length)++] =
+            isalnum((unsigned char)part[i]) ? (char)tolower((unsigned char)part[i]) : '-';
+}
+
+void actuator_slot_name(const struct actuator_slot *slot, const char *prefix, char ret_name[64])
+{
+    enum { PREFIX_MOST = 20, GPU_MOST = 8, SLICE_MOST = 14, HASH_DIGITS = 10 };
+    const char *slice = slot->gpu->board->profiles[slot->profile].name;
+    const char *uuid = slot->gpu->uuid;
+    char key[512], hash[HASH_DIGITS + 1], start[16];
+    size_t length = 0;
+
+    snprintf(key, sizeof key, "%s/%s/%s/%d/%s", prefix, uuid, slice, slot->start,
+             slot->transition ? slot->transition : "");
+    hash_text(key, HASH_DIGITS, hash);
+    snprintf(start, sizeof start, "-%d-", slot->start);
+    uuid += text_starts_with(uuid, "GPU-") ? 4 : 0;
+    add_label_part(ret_name, &length, prefix, PREFIX_MOST);
+    add_label_part(ret_name, &length, "-", 1);
+    add_label_part(ret_name, &length, uuid, GPU_MOST);
+    add_label_part(ret_name, &length, "-", 1);
+    add_label_part(ret_name, &length, slice, SLICE_MOST);
+    add_label_part(ret_name, &length, start, sizeof start);
+    add_label_part(ret_name, &length, hash, HASH_DIGITS);
+    ret_name[length] = '\0';
+    /* A label begins with a letter or digit. */
+    if (ret_name[0] == '-')
+        ret_name[0] = 'i';
+    assert(length < 64);
+}
+
+void resource_name(const char *prefix, const struct mig_profile *profile, char ret_name[64])
+{
+    snprintf(ret_name, 64, "%s%s", prefix, profile->name);
+    for (char *at = ret_name + strlen(prefix); *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '.' && *at != '-')
+            *at = '.';
+}
+
+/* --- JSON --- */
+
+const char *json_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+const char *object_label(const json_t *object, const char *key)
+{
+    return json_text(json_object_get(json_object_get(object, "metadata"), "labels"), key);
+}
+
+const char *object_note(const json_t *object, const char *key)
+{
+    return json_text(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
+}
+
+static json_t *child_of(json_t *object, const char *key, json_t *(*make)(void), json_type type)
+{
+    json_t *child = json_object_get(object, key);
+
+    assert(json_is_object(object));
+    if (child && json_typeof(child) == type)
+        return child;
+    json_object_set_new(object, key, make());
+    return json_object_get(object, key);
+}
+
+json_t *json_child(json_t *object, const char *key)
+{
+    return child_of(object, key, json_object, JSON_OBJECT);
+}
+
+json_t *json_child_list(json_t *object, const char *key)
+{
+    return child_of(object, key, json_array, JSON_ARRAY);
+}
+
+/* --- pods --- */
+
+void pod_pin(json_t *pod, const char *node)
+{
+    json_t *affinity = json_child(json_child(pod, "spec"), "affinity");
+    json_t *required = json_child(json_child(affinity, "nodeAffinity"),
+                                  "requiredDuringSchedulingIgnoredDuringExecution");
+    json_t *terms = json_child_list(required, "nodeSelectorTerms"), *term;
+    size_t i;
+
+    assert(*node);
+    /* Terms are alternatives: each gets the node as a further demand. */
+    if (!json_array_size(terms))
+        json_array_append_new(terms, json_object());
+    json_array_foreach(terms, i, term)
+    {
+        if (!json_is_object(term))
+            continue;
+        json_array_append_new(json_child_list(term, "matchFields"),
+                              json_pack("{s:s, s:s, s:[s]}", "key", "metadata.name", "operator",
+                                        "In", "values", node));
+    }
+}
+
+void pod_set_variable(json_t *pod, const char *name, const char *value)
+{
+    json_t *containers = json_child_list(json_child(pod, "spec"), "containers"), *container;
+    size_t i, j;
+
+    json_array_foreach(containers, i, container)
+    {
+        if (!json_is_object(container))
+            continue;
+        json_t *variables = json_child_list(container, "env"), *variable;
+        json_t *entry = json_pack("{s:s, s:s}", "name", name, "value", value);
+        bool found = false;
+        json_array_foreach(variables, j, variable)
+        {
+            if (strcmp(json_text(variable, "name"), name) != 0)
+                continue;
+            json_array_set(variables, j, entry);
+            found = true;
+        }
+        if (!found)
+            json_array_append(variables, entry);
+        json_decref(entry);
+    }
+}
+
+void pod_add_resource(json_t *pod, const char *name)
+{
+    json_t *containers = json_child_list(json_child(pod, "spec"), "containers");
+    json_t *first = json_array_get(containers, 0);
+
+    if (!json_is_object(first))
+        return;
+    json_t *resources = json_child(first, "resources");
+    /* Of extended resources requests and limits must be the same. */
+    json_object_set_new(json_child(resources, "limits"), name, json_string("1"));
+    json_object_set_new(json_child(resources, "requests"), name, json_string("1"));
+}
+
+/* --- other owners --- */
+
+const char *device_attribute(const json_t *device, const char *name)
+{
+    const json_t *attributes = json_object_get(device, "attributes");
+    const json_t *value = json_object_get(attributes, name);
+
+    if (!value) {
+        char qualified[128];
+        snprintf(qualified, sizeof qualified, DRA_DRIVER "/%s", name);
+        value = json_object_get(attributes, qualified);
+    }
+    const char *text = json_text(value, "string");
+    return *text ? text : json_text(value, "version");
+}
+
+bool device_is_partition(const json_t *device)
+{
+    return !strcmp(device_attribute(device, "type"), "mig") ||
+           *device_attribute(device, "profile");
+}
+
+static bool slice_has_partitions(const json_t *slice, const char *node)
+{
+    const json_t *spec = json_object_get(slice, "spec"), *device;
+    size_t i;
+
+    if (strcmp(json_text(spec, "driver"), DRA_DRIVER) != 0 ||
+        strcmp(json_text(spec, "nodeName"), node) != 0)
+        return false;
+    json_array_foreach(json_object_get(spec, "devices"), i, device)
+    {
+        if (device_is_partition(device))
+            return true;
+    }
+    return false;
+}
+
+const char *mig_owner_of(const struct world *world, size_t node)
+{
+    const struct world_node *at = &world->nodes.data[node];
+    const struct world_list *slices = &world->sources.resource_slices;
+
+    if (*object_label(at->json, LABEL_MIG_CONFIG))
+        return "label " LABEL_MIG_CONFIG ": mig-manager drives its MIG state";
+    for (size_t i = 0; i < slices->count; i++)
+        if (slice_has_partitions(slices->items[i], at->name))
+            return "driver " DRA_DRIVER " publishes its partitions (DynamicMIG)";
+    return NULL;
+}
+
+/* --- NodeGpuState --- */
+
+struct node_gpu_state *node_state_of(const struct world *world, const char *node)
+{
+    for (size_t i = 0; i < world->node_states.count; i++)
+        if (!strcmp(world->node_states.data[i].meta.name, node))
+            return &world->node_states.data[i];
+    return NULL;
+}
+
+struct node_gpu *node_gpu_find(struct node_gpu *gpus, size_t count, const char *uuid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(gpus[i].uuid, uuid))
+            return &gpus[i];
+    return NULL;
+}
+
+struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start)
+{
+    for (size_t i = 0; i < gpu->instances.count; i++)
+        if (gpu->instances.data[i].profile == profile && gpu->instances.data[i].start == start)
+            return &gpu->instances.data[i];
+    return NULL;
+}
+
+static int compare_world_instances(const void *a, const void *b)
+{
+    const struct world_instance *x = a, *y = b;
+    return x->start != y->start ? x->start - y->start : x->profile - y->profile;
+}
+
+void observe_begin(struct world *world, struct actuator_gpus *gpus, size_t capacity)
+{
+    *gpus = (struct actuator_gpus){0};
+    gpus->gpus.data = arena_alloc(&world->arena, capacity + 1, sizeof *gpus->gpus.data);
+}
+
+/* Whether the agent says, of the spec as it is now, that it failed. */
+static bool state_failed(const struct node_gpu_state *state)
+{
+    const json_t *status = json_object_get(state->meta.json, "status"), *condition;
+    size_t i;
+
+    if (state->observed_generation != state->meta.generation)
+        return false;
+    json_array_foreach(json_object_get(status, "conditions"), i, condition)
+    {
+        const char *reason = json_text(condition, "reason");
+        if (!strcmp(json_text(condition, "type"), CONDITION_SYNCED))
+            return !strcmp(json_text(condition, "status"), "False") &&
+                   (!strcmp(reason, "Failed") || !strcmp(reason, "InvalidSpec"));
+    }
+    return false;
+}
+
+void observe_gpu(struct world *world, const struct node_gpu_state *state,
+                 const struct node_gpu *found, struct world_gpu *ret)
+{
+    const struct node_gpu *desired =
+        node_gpu_find(state->desired.data, state->desired.count, found->uuid);
+    size_t wanted = desired ? desired->instances.count : 0;
+    bool failed = state_failed(state);
+    struct world_instance *list =
+        arena_alloc(&world->arena, found->instances.count + wanted + 1, sizeof *list);
+    size_t count = 0;
+
+    assert(found->board);
+    for (size_t i = 0; i < found->instances.count; i++) {
+        const struct node_instance *instance = &found->instances.data[i];
+        bool leaving =
+            desired && !node_instance_find(desired, instance->profile, instance->start);
+        list[count++] = (struct world_instance){
+            .profile = instance->profile,
+            .start = instance->start,
+            .phase = leaving           ? INSTANCE_LEAVING
+                     : instance->ready ? INSTANCE_READY
+                                       : INSTANCE_PENDING,
+            .uuid = instance->uuid ? instance->uuid : "",
+            .claim = "",
+            .message = "",
+        };
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        const struct node_instance *instance = &desired->instances.data[i];
+        if (node_instance_find(found, instance->profile, instance->start))
+            continue;
+        list[count++] = (struct world_instance){
+            .profile = instance->profile,
+            .start = instance->start,
+            .phase = failed ? INSTANCE_FAILED : INSTANCE_PENDING,
+            .uuid = "",
+            .claim = "",
+            .message = failed && state->message ? state->message : "",
+        };
+    }
+    qsort(list, count, sizeof *list, compare_world_instances);
+    *ret = (struct world_gpu){.uuid = found->uuid, .board = found->board, .actuator_id = ""};
+    ret->instances.data = list;
+    ret->instances.count = count;
+}
+
+/* --- desired layouts --- */
+
+static size_t slots_of_node(const struct actuator_slot *slots, size_t count, size_t node)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        found += slots[i].gpu->node == node;
+    return found;
+}
+
+/* A copy with room for `more` further instances. */
+static struct node_gpu copy_gpu(struct world *world, const struct node_gpu *from, size_t more)
+{
+    struct node_gpu copy = *from;
+    size_t count = from->instances.count;
+
+    copy.instances.data =
+        arena_alloc(&world->arena, count + more + 1, sizeof *copy.instances.data);
+    for (size_t i = 0; i < count; i++)
+        copy.instances.data[i] = from->instances.data[i];
+    copy.instances.capacity = 0; /* of the arena: not to be grown */
+    return copy;
+}
+
+/* The GPU of a slot among the desired ones, added with what is there now. */
+static struct node_gpu *desired_gpu(struct world *world, struct desired *desired,
+                                    const struct world_gpu *gpu, size_t more)
+{
+    struct node_gpu *at = node_gpu_find(desired->gpus, desired->count, gpu->uuid);
+    struct node_gpu fresh = {.uuid = gpu->uuid, .board = gpu->board, .mig_enabled = true};
+
+    if (at)
+        return at;
+    fresh = copy_gpu(world, &fresh, gpu->instances.count + more);
+    for (size_t i = 0; i < gpu->instances.count; i++)
+        fresh.instances.data[fresh.instances.count++] =
+            (struct node_instance){.profile = gpu->instances.data[i].profile,
+                                   .start = gpu->instances.data[i].start,
+                                   .uuid = ""};
+    desired->gpus[desired->count] = fresh;
+    desired->changed = true;
+    return &desired->gpus[desired->count++];
+}
+
+static int compare_node_instances(const void *a, const void *b)
+{
+    const struct node_instance *x = a, *y = b;
+    return x->start != y->start ? x->start - y->start : x->profile - y->profile;
+}
+
+static void desired_add(struct world *world, struct desired *desired,
+                        const struct actuator_slot *slot, size_t more)
+{
+    struct node_gpu *gpu = desired_gpu(world, desired, slot->gpu, more);
+
+    if (node_instance_find(gpu, slot->profile, slot->start))
+        return;
+    gpu->instances.data[gpu->instances.count++] =
+        (struct node_instance){.profile = slot->profile, .start = slot->start, .uuid = ""};
+    qsort(gpu->instances.data, gpu->instances.count, sizeof *gpu->instances.data,
+          compare_node_instances);
+    desired->changed = true;
+}
+
+static void desired_take(struct world *world, struct desired *desired,
+                         const struct actuator_slot *slot, size_t more)
+{
+    struct node_gpu *gpu = desired_gpu(world, desired, slot->gpu, more);
+    struct node_instance *at = node_instance_find(gpu, slot->profile, slot->start);
+
+    desired->takes = true;
+    if (!at)
+        return;
+    size_t index = (size_t)(at - gpu->instances.data);
+    gpu->instances.count--;
+    for (size_t i = index; i < gpu->instances.count; i++)
+        gpu->instances.data[i] = gpu->instances.data[i + 1];
+    desired->changed = true;
+}
+
+bool desired_make(struct world *world, size_t node, const struct actuator_slots *slots,
+                  struct desired *ret)
+{
+    size_t more = slots_of_node(slots->creates, slots->create_count, node) +
+                  slots_of_node(slots->deletes, slots->delete_count, node);
+    const struct node_gpu_state *state = node_state_of(world, world->nodes.data[node].name);
+    size_t had = state ? state->desired.count : 0;
+
+    if (!more)
+        return false;
+    *ret = (struct desired){.node = node, .state = state};
+    ret->gpus = arena_alloc(&world->arena, had + more, sizeof *ret->gpus);
+    for (size_t i = 0; i < had; i++)
+        ret->gpus[ret->count++] = copy_gpu(world, &state->desired.data[i], more);
+    for (size_t i = 0; i < slots->delete_count; i++)
+        if (slots->deletes[i].gpu->node == node)
+            desired_take(world, ret, &slots->deletes[i], more);
+    for (size_t i = 0; i < slots->create_count; i++)
+        if (slots->creates[i].gpu->node == node)
+            desired_add(world, ret, &slots->creates[i], more);
+    ret->changed = ret->changed || !state || state->epoch != world->sources.epoch;
+    return true;
+}
+
+json_t *desired_to_json(const struct world *world, const struct desired *desired)
+{
+    json_t *metadata = json_pack("{s:s}", "name", world->nodes.data[desired->node].name);
+
+    if (desired->state)
+        json_object_set_new(metadata, "resourceVersion",
+                            json_string(desired->state->meta.resource_version));
+    return json_pack("{s:s, s:s, s:o, s:{s:I, s:o}}", "apiVersion",
+                     CONTROL_GROUP "/" CONTROL_VERSION, "kind", "NodeGpuState", "metadata",
+                     metadata, "spec", "epoch", (json_int_t)world->sources.epoch, "gpus",
+                     node_desired_to_json(desired->gpus, desired->count));
+}

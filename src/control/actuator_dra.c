@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The actuator over NVIDIA's DRA driver with dynamic MIG (resource.k8s.io/v1). The driver
+ * publishes every legal placement of every GPU as a device of its own:
+ *
+ *     name        gpu-MINOR-mig-PROFILE-PROFILEID-START
+ *     attributes  type "mig", parentUUID, profile "1g.5gb"
+ *
+ * An instance is one ResourceClaim. Its driver makes the GPU instance when a pod with the claim
+ * comes to the node, and destroys it after the pod; so an instance is ready for a pod as soon
+ * as its claim is there.
+ *
+ *     scheduler's choice  CEL on parentUUID and profile; where on the GPU is up to the
+ * scheduler exactPlacement      the pod is gated; the claim's allocation is written here, with
+ * the pod as its user, then the gate is lifted (dra_tend())
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/actuator_internal.h"
+
+#define MIG_CLASS        "mig.nvidia.com"
+#define CLAIM_IN_POD     "tranche-gpu"
+#define REQUEST_NAME     "gpu"
+#define NOTE_EXACT       "tranche.dev/exact-placement"
+#define GATE             "tranche.dev/allocation"
+#define CLAIM_PROTECTION "resource.kubernetes.io/delete-protection"
+
+/* --- devices --- */
+
+struct dra_device {
+    const char *name, *pool;
+    int minor, profile_id, start;
+};
+
+/* Reads "gpu-0-mig-1g5gb-19-6" from its end, as the profile may hold dashes. */
+static bool device_name_read(const char *name, struct dra_device *ret)
+{
+    int used = 0;
+    const char *last = strrchr(name, '-'), *before = last;
+    long long start, profile_id;
+    char number[16];
+
+    if (!last || sscanf(name, "gpu-%d-mig-%n", &ret->minor, &used) != 1 || !used)
+        return false;
+    while (before > name && before[-1] != '-')
+        before--;
+    if (before - name < used || (size_t)(last - before) >= sizeof number)
+        return false;
+    memcpy(number, before, (size_t)(last - before));
+    number[last - before] = '\0';
+    if (!text_to_int(number, 0, 10000, &profile_id) || !text_to_int(last + 1, 0, 127, &start))
+        return false;
+    ret->name = name;
+    ret->profile_id = (int)profile_id;
+    ret->start = (int)start;
+    return true;
+}
+
+/* Of slices that a driver is just replacing, the newest of a pool count. */
+static bool is_newest(const struct world_list *slices, const json_t *pool)
+{
+    json_int_t generation = json_integer_value(json_object_get(pool, "generation"));
+
+    for (size_t i = 0; i < slices->count; i++) {
+        const json_t *spec = json_object_get(slices->items[i], "spec");
+        const json_t *other = json_object_get(spec, "pool");
+        if (!strcmp(json_text(spec, "driver"), DRA_DRIVER) &&
+            !strcmp(json_text(other, "name"), json_text(pool, "name")) &&
+            json_integer_value(json_object_get(other, "generation")) > generation)
+            return false;
+    }
+    return true;
+}
+
+/* Calls visit for each partition that the driver publishes on a node. */
+static void walk_partitions(const struct world *world, const char *node,
+                            void (*visit)(void *context, const json_t *device,
+                                          const struct dra_device *read),
+                            void *context)
+{
+    const struct world_list *slices = &world->sources.resource_slices;
+
+    for (size_t i = 0; i < slices->count; i++) {
+        const json_t *spec = json_object_get(slices->items[i], "spec"), *device;
+        const json_t *pool = json_object_get(spec, "pool");
+        size_t j;
+        if (strcmp(json_text(spec, "driver"), DRA_DRIVER) != 0 ||
+            strcmp(json_text(spec, "nodeName"), node) != 0 || !is_newest(slices, pool))
+            continue;
+        json_array_foreach(json_object_get(spec, "devices"), j, device)
+        {
+            struct dra_device read = {.pool = json_text(pool, "name")};
+            if (device_is_partition(device) &&
+                device_name_read(json_text(device, "name"), &read))
+                visit(context, device, &read);
+        }
+    }
+}
+
+/* --- which board a GPU is --- */
+
+static bool board_has(const struct mig_board *board, const struct dra_device *device,
+                      const char *profile)
+{
+    for (int i = 0; i < board->profile_count; i++)
+        if (board->profiles[i].profile_id == device->profile_id &&
+            !strcmp(board->profiles[i].name, profile) && device->start < 32 &&
+            (board->profiles[i].starts >> device->start & 1))
+            return true;
+    return false;
+}
+
+/* A GPU being put together from its partitions. */
+struct dra_gpu {
+    const char *uuid;
+    int minor;
+    uint64_t boards; /* bit i: all devices so far are of mig_board_at(i) */
+};
+struct dra_gpus {
+    struct world *world;
+    VEC(struct dra_gpu) items;
+};
+
+static uint64_t boards_of(const struct dra_device *device, const char *profile)
+{
+    uint64_t boards = 0;
+
+    assert(mig_board_count() <= 64);
+    for (size_t i = 0; i < mig_board_count(); i++)
+        if (board_has(mig_board_at(i), device, profile))
+            boards |= UINT64_C(1) << i;
+    return boards;
+}
+
+/* A UUID goes into an expression of CEL: nothing but what UUIDs are made of. */
+static bool is_plain(const char *text)
+{
+    return *text && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789-+.") == strlen(text);
+}
+
+static void add_partition(void *context, const json_t *device, const struct dra_device *read)
+{
+    struct dra_gpus *gpus = context;
+    const char *uuid = device_attribute(device, "parentUUID");
+    uint64_t boards = boards_of(read, device_attribute(device, "profile"));
+
+    if (!is_plain(uuid))
+        return;
+    for (size_t i = 0; i < gpus->items.count; i++)
+        if (!strcmp(gpus->items.data[i].uuid, uuid)) {
+            gpus->items.data[i].boards &= boards;
+            return;
+        }
+    vec_add(&gpus->items,
+            ((struct dra_gpu){.uuid = uuid, .minor = read->minor, .boards = boards}));
+}
+
+static int placements_of(const struct mig_board *board)
+{
+    int count = 0;
+
+    for (int i = 0; i < board->profile_count; i++)
+        count += __builtin_popcount(board->profiles[i].starts);
+    return count;
+}
+
+/* Of the boards that have all published partitions, the one with fewest others. */
+static const struct mig_board *best_board(uint64_t boards)
+{
+    const struct mig_board *best = NULL;
+
+    for (size_t i = 0; i < mig_board_count(); i++)
+        if ((boards >> i & 1) &&
+            (!best || placements_of(mig_board_at(i)) < placements_of(best)))
+            best = mig_board_at(i);
+    return best;
+}
+
+/* --- claims --- */
+
+static bool claim_is_ours(const json_t *claim)
+{
+    return !strcmp(object_label(claim, LABEL_MANAGED_BY), "tranche") &&
+           *object_note(claim, NOTE_GPU);
+}
+
+static bool claim_is_leaving(const json_t *claim)
+{
+    return json_object_get(json_object_get(claim, "metadata"), "deletionTimestamp") != NULL;
+}
+
+/* The first device of ours that was allocated to a claim; false: none. */
+static bool claim_device(const json_t *claim, struct dra_device *ret)
+{
+    const json_t *devices = json_object_get(
+        json_object_get(json_object_get(claim, "status"), "allocation"), "devices");
+    const json_t *result;
+    size_t i;
+
+    json_array_foreach(json_object_get(devices, "results"), i, result)
+    {
+        *ret = (struct dra_device){.pool = json_text(result, "pool")};
+        if (!strcmp(json_text(result, "driver"), DRA_DRIVER) &&
+            device_name_read(json_text(result, "device"), ret))
+            return true;
+    }
+    return false;
+}
+
+/* A whole GPU or one of its partitions that a claim of somebody else holds. */
+static bool claim_takes(const json_t *claim, const char *node, int minor)
+{
+    const json_t *devices = json_object_get(
+        json_object_get(json_object_get(claim, "status"), "allocation"), "devices");
+    const json_t *result;
+    size_t i;
+
+    json_array_foreach(json_object_get(devices, "results"), i, result)
+    {
+        const char *name = json_text(result, "device");
+        int other = -1;
+        if (!strcmp(json_text(result, "driver"), DRA_DRIVER) &&
+            !strcmp(json_text(result, "pool"), node) && sscanf(name, "gpu-%d", &other) == 1 &&
+            other == minor)
+            return true;
+    }
+    return false;
+}
+
+static bool is_foreign(const struct world *world, const char *node, int minor)
+{
+    const struct world_list *claims = &world->sources.claims;
+
+    for (size_t i = 0; i < claims->count; i++)
+        if (!claim_is_ours(claims->items[i]) && claim_takes(claims->items[i], node, minor))
+            return true;
+    return false;
+}
+
+/* The slot that a claim of ours stands for; false when it is of another GPU or unreadable. */
+static bool claim_slot(const json_t *claim, const struct world_gpu *gpu, int *ret_profile,
+                       int *ret_start)
+{
+    long long start;
+
+    if (!claim_is_ours(claim) || strcmp(object_note(claim, NOTE_GPU), gpu->uuid) != 0 ||
+        !text_to_int(object_note(claim, NOTE_START), 0, 127, &start))
+        return false;
+    *ret_profile = mig_profile_find(gpu->board, object_note(claim, NOTE_SLICE));
+    *ret_start = (int)start;
+    return *ret_profile >= 0;
+}
+
+static const json_t *find_claim(const struct world *world, const struct world_gpu *gpu,
+                                int profile, int start)
+{
+    const struct world_list *claims = &world->sources.claims;
+
+    for (size_t i = 0; i < claims->count; i++) {
+        int its_profile, its_start;
+        if (claim_slot(claims->items[i], gpu, &its_profile, &its_start) &&
+            its_profile == profile && its_start == start)
+            return claims->items[i];
+    }
+    return NULL;
+}
+
+/* --- observing --- */
+
+static int compare_by_start(const void *a, const void *b)
+{
+    const struct world_instance *x = a, *y = b;
+    return x->start != y->start ? x->start - y->start : x->profile - y->profile;
+}
+
+static void observe_claims(struct world *world, struct world_gpu *gpu)
+{
+    const struct world_list *claims = &world->sources.claims;
+    size_t count = 0, capacity = 0;
+    int profile, start;
+
+    for (size_t i = 0; i < claims->count; i++)
+        capacity += claim_slot(claims->items[i], gpu, &profile, &start);
+    struct world_instance *list = arena_alloc(&world->arena, capacity + 1, sizeof *list);
+    for (size_t i = 0; i < claims->count; i++) {
+        const json_t *metadata = json_object_get(claims->items[i], "metadata");
+        if (!claim_slot(claims->items[i], gpu, &profile, &start))
+            continue;
+        list[count++] = (struct world_instance){
+            .profile = profile,
+            .start = start,
+            .phase = claim_is_leaving(claims->items[i]) ? INSTANCE_LEAVING : INSTANCE_READY,
+            .uuid = "",
+            .claim = arena_printf(&world->arena, "%s/%s", json_text(metadata, "namespace"),
+                                  json_text(metadata, "name")),
+            .message = "",
+        };
+    }
+    qsort(list, count, sizeof *list, compare_by_start);
+    gpu->instances.data = list;
+    gpu->instances.count = count;
+}
+
+/* Another that changes layouts beside the driver: the driver would tear them down. */
+static const char *dra_conflict(const struct world *world, size_t node)
+{
+    const struct world_node *at = &world->nodes.data[node];
+    const struct node_gpu_state *state = node_state_of(world, at->name);
+
+    if (*object_label(at->json, LABEL_MIG_CONFIG))
+        return "label " LABEL_MIG_CONFIG ": mig-manager drives its MIG state";
+    if (state && state->desired.count && !state->driver_conflict)
+        return "a NodeGpuState asks the node agent for layouts";
+    return NULL;
+}
+
+static void observe_dra_node(struct world *world, size_t node, struct actuator_gpus *ret,
+                             size_t capacity)
+{
+    struct dra_gpus gpus = {.world = world};
+    const char *name = world->nodes.data[node].name;
+
+    walk_partitions(world, name, add_partition, &gpus);
+    const char *conflict = gpus.items.count ? dra_conflict(world, node) : NULL;
+    world->nodes.data[node].conflict = conflict ? conflict : "";
+    for (size_t i = 0; !conflict && i < gpus.items.count; i++) {
+        const struct dra_gpu *found = &gpus.items.data[i];
+        const struct mig_board *board = best_board(found->boards);
+        if (!board || is_foreign(world, name, found->minor) || ret->gpus.count == capacity)
+            continue;
+        struct world_gpu *gpu = &ret->gpus.data[ret->gpus.count++];
+        *gpu = (struct world_gpu){
+            .uuid = found->uuid,
+            .node = node,
+            .board = board,
+            .actuator_id = arena_printf(&world->arena, "%d", found->minor),
+            .lost = !world->nodes.data[node].ready,
+        };
+        observe_claims(world, gpu);
+    }
+    vec_done(&gpus.items);
+}
+
+static void dra_observe(struct world *world, const struct gpu_pool *pool,
+                        struct actuator_gpus *ret_gpus)
+{
+    const struct world_list *slices = &world->sources.resource_slices;
+    size_t capacity = 0;
+
+    /* At most one GPU a published device. */
+    for (size_t i = 0; i < slices->count; i++)
+        capacity += json_array_size(
+            json_object_get(json_object_get(slices->items[i], "spec"), "devices"));
+    observe_begin(world, ret_gpus, capacity);
+    for (size_t i = 0; i < world->nodes.count; i++)
+        if (world_in_pool(world, pool, i))
+            observe_dra_node(world, i, ret_gpus, capacity);
+}
+
+/* --- changing --- */
+
+/* The partition of a slot as the driver publishes it. */
+struct dra_find {
+    const char *uuid;
+    int profile_id, start;
+    struct dra_device device; /* name NULL: not found */
+    const char *profile;
+};
+
+static void find_partition(void *context, const json_t *device, const struct dra_device *read)
+{
+    struct dra_find *find = context;
+
+    if (read->profile_id != find->profile_id || read->start != find->start ||
+        strcmp(device_attribute(device, "parentUUID"), find->uuid) != 0)
+        return;
+    find->device = *read;
+    find->profile = device_attribute(device, "profile");
+}
+
+static struct dra_find partition_of(const struct world *world, const struct world_gpu *gpu,
+                                    int profile, int start)
+{
+    struct dra_find find = {.uuid = gpu->uuid,
+                            .profile_id = gpu->board->profiles[profile].profile_id,
+                            .start = start};
+
+    walk_partitions(world, world->nodes.data[gpu->node].name, find_partition, &find);
+    return find;
+}
+
+/* "namespace/name" of the service that a slot is for: a claim lives in its pod's namespace.
+ * From the transition's own start, else (it may come in a later one) from the plan. */
+static const char *service_of_slot(const struct world *world, const struct actuator_slot *slot)
+{
+    const char *plan = "";
+
+    for (size_t i = 0; i < world->transitions.count; i++) {
+        const struct transition_object *object = &world->transitions.data[i];
+        const struct transition *transition = &object->transition;
+        if (!slot->transition || strcmp(object->meta.name, slot->transition) != 0)
+            continue;
+        plan = object->to;
+        for (size_t j = 0; j < transition->actions.count; j++) {
+            const struct transition_action *action = &transition->actions.data[j];
+            if (action->kind == ACTION_START && action->profile == slot->profile &&
+                action->start == slot->start &&
+                !strcmp(transition->gpus.data[action->gpu].id, slot->gpu->uuid))
+                return transition->services.data[action->service].name;
+        }
+    }
+    for (size_t i = 0; i < world->plans.count; i++)
+        for (size_t j = 0; j < world->plans.data[i].items.count; j++) {
+            const struct partition_item *item = &world->plans.data[i].items.data[j];
+            if (!strcmp(world->plans.data[i].plan, plan) && item->profile == slot->profile &&
+                item->start == slot->start && !strcmp(item->gpu_uuid, slot->gpu->uuid))
+                return item->service;
+        }
+    return "";
+}
+
+static json_t *claim_spec(const char *uuid, const char *profile)
+{
+    CLEANUP(str_done) struct str cel = STR_EMPTY;
+
+    str_addf(&cel,
+             "device.attributes['" DRA_DRIVER "'].parentUUID == '%s' && "
+             "device.attributes['" DRA_DRIVER "'].profile == '%s'",
+             uuid, profile);
+    return json_pack("{s:{s:[{s:s, s:{s:s, s:[{s:{s:s}}]}}]}}", "devices", "requests", "name",
+                     REQUEST_NAME, "exactly", "deviceClassName", MIG_CLASS, "selectors", "cel",
+                     "expression", cel.bytes);
+}
+
+static json_t *claim_notes(const struct gpu_pool *pool, const struct actuator_slot *slot,
+                           const json_t *spec)
+{
+    CLEANUP(free_ptr) char *text = json_dumps(spec, JSON_COMPACT);
+    char start[16], hash[17];
+
+    snprintf(start, sizeof start, "%d", slot->start);
+    hash_text(text, 16, hash);
+    json_t *notes = json_pack("{s:s, s:s, s:s, s:s}", NOTE_GPU, slot->gpu->uuid, NOTE_SLICE,
+                              slot->gpu->board->profiles[slot->profile].name, NOTE_START, start,
+                              NOTE_HASH, hash);
+    if (slot->transition)
+        json_object_set_new(notes, NOTE_TRANSITION, json_string(slot->transition));
+    if (pool->exact_placement)
+        json_object_set_new(notes, NOTE_EXACT, json_string("true"));
+    return notes;
+}
+
+static void create_claim(const struct world *world, const struct gpu_pool *pool,
+                         const struct actuator_slot *slot, struct effects *effects)
+{
+    const char *service = service_of_slot(world, slot), *slash = strchr(service, '/');
+    struct dra_find find = partition_of(world, slot->gpu, slot->profile, slot->start);
+    char name[64];
+
+    if (!slash || !find.device.name || !is_plain(find.profile))
+        return;
+    actuator_slot_name(slot, pool->meta.name, name);
+    json_t *spec = claim_spec(slot->gpu->uuid, find.profile);
+    json_t *metadata =
+        json_pack("{s:s, s:s#, s:{s:s, s:s, s:s}, s:o}", "name", name, "namespace", service,
+                  (int)(slash - service), "labels", LABEL_MANAGED_BY, "tranche", LABEL_POOL,
+                  pool->meta.name, LABEL_SERVICE, slash + 1, "annotations",
+                  claim_notes(pool, slot, spec));
+    if (pool->exact_placement)
+        json_object_set_new(metadata, "finalizers", json_pack("[s]", CLAIM_PROTECTION));
+    struct effect *effect =
+        effect_ensure(effects, &KIND_RESOURCE_CLAIM,
+                      json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "resource.k8s.io/v1",
+                                "kind", "ResourceClaim", "metadata", metadata, "spec", spec));
+    effect->reason = "InstanceClaim";
+}
+
+static void dra_change(struct world *world, const struct gpu_pool *pool,
+                       const struct actuator_gpus *gpus, const struct actuator_slot *creates,
+                       size_t create_count, const struct actuator_slot *deletes,
+                       size_t delete_count, struct effects *effects)
+{
+    (void)gpus;
+    for (size_t i = 0; i < delete_count; i++) {
+        const json_t *claim =
+            find_claim(world, deletes[i].gpu, deletes[i].profile, deletes[i].start);
+        if (!claim || claim_is_leaving(claim))
+            continue;
+        struct effect *effect = effect_delete(effects, &KIND_RESOURCE_CLAIM, claim, false);
+        effect->destructive = true;
+        effect->reason = "InstanceClaim";
+    }
+    for (size_t i = 0; i < create_count; i++)
+        if (!find_claim(world, creates[i].gpu, creates[i].profile, creates[i].start))
+            create_claim(world, pool, &creates[i], effects);
+}
+
+/* --- pods --- */
+
+static void dra_bind(const struct world *world, const struct world_gpu *gpu,
+                     const struct world_instance *instance, json_t *pod)
+{
+    const char *slash = strchr(instance->claim, '/');
+    json_t *spec = json_child(pod, "spec");
+    json_t *container = json_array_get(json_child_list(spec, "containers"), 0);
+    const json_t *claim = find_claim(world, gpu, instance->profile, instance->start);
+
+    assert(slash);
+    pod_pin(pod, world->nodes.data[gpu->node].name);
+    json_array_append_new(
+        json_child_list(spec, "resourceClaims"),
+        json_pack("{s:s, s:s}", "name", CLAIM_IN_POD, "resourceClaimName", slash + 1));
+    if (json_is_object(container))
+        json_array_append_new(json_child_list(json_child(container, "resources"), "claims"),
+                              json_pack("{s:s}", "name", CLAIM_IN_POD));
+    if (*object_note(claim, NOTE_EXACT))
+        json_array_append_new(json_child_list(spec, "schedulingGates"),
+                              json_pack("{s:s}", "name", GATE));
+}
+
+static bool pod_is_gated(const json_t *pod)
+{
+    const json_t *gates = json_object_get(json_object_get(pod, "spec"), "schedulingGates");
+    const json_t *gate;
+    size_t i;
+
+    json_array_foreach(gates, i, gate)
+    {
+        if (!strcmp(json_text(gate, "name"), GATE))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t span_of(const struct mig_board *board, const struct dra_device *device)
+{
+    for (int i = 0; i < board->profile_count; i++)
+        if (board->profiles[i].profile_id == device->profile_id)
+            return mig_instance_span(board,
+                                     (struct mig_instance){(int8_t)i, (int8_t)device->start});
+    return UINT32_MAX;
+}
+
+/* Nobody checks a written allocation against others: an overlap waits until the other went. */
+static bool overlaps(const struct world *world, const struct world_gpu *gpu,
+                     const struct dra_device *wanted)
+{
+    const struct world_list *claims = &world->sources.claims;
+
+    for (size_t i = 0; i < claims->count; i++) {
+        struct dra_device taken;
+        if (claim_device(claims->items[i], &taken) && !strcmp(taken.pool, wanted->pool) &&
+            taken.minor == wanted->minor &&
+            (span_of(gpu->board, &taken) & span_of(gpu->board, wanted)))
+            return true;
+    }
+    return false;
+}
+
+static void allocate(const struct world *world, const struct world_gpu *gpu,
+                     const struct world_pod *pod, const json_t *claim, struct effects *effects)
+{
+    struct dra_find find = partition_of(world, gpu, pod->profile, pod->start);
+
+    if (!find.device.name || overlaps(world, gpu, &find.device))
+        return;
+    json_t *allocation = json_pack(
+        "{s:{s:[{s:s, s:s, s:s, s:s}]}, s:{s:[{s:[{s:s, s:s, s:[s]}]}]}}", "devices", "results",
+        "request", REQUEST_NAME, "driver", DRA_DRIVER, "pool", find.device.pool, "device",
+        find.device.name, "nodeSelector", "nodeSelectorTerms", "matchFields", "key",
+        "metadata.name", "operator", "In", "values", world->nodes.data[gpu->node].name);
+    json_t *patch = json_pack("{s:{s:o, s:[{s:s, s:s, s:s}]}}", "status", "allocation",
+                              allocation, "reservedFor", "resource", "pods", "name",
+                              pod->meta.name, "uid", pod->meta.uid);
+    struct effect *effect = effect_patch(effects, &KIND_RESOURCE_CLAIM, claim, patch, true);
+    effect->subresource = "status";
+    effect->reason = "Allocation";
+}
+
+static void lift_gate(const struct world_pod *pod, struct effects *effects)
+{
+    const json_t *gates = json_object_get(json_object_get(pod->meta.json, "spec"),
+                                          "schedulingGates"),
+                 *gate;
+    json_t *others = json_array();
+    size_t i;
+
+    json_array_foreach(gates, i, gate)
+    {
+        if (strcmp(json_text(gate, "name"), GATE) != 0)
+            json_array_append(others, (json_t *)(uintptr_t)gate);
+    }
+    struct effect *effect =
+        effect_patch(effects, &KUBE_POD, pod->meta.json,
+                     json_pack("{s:{s:o}}", "spec", "schedulingGates", others), true);
+    effect->reason = "Allocated";
+}
+
+static void dra_tend(struct world *world, const struct gpu_pool *pool,
+                     const struct actuator_gpus *gpus, struct effects *effects)
+{
+    (void)pool;
+    for (size_t i = 0; i < world->pods.count; i++) {
+        const struct world_pod *pod = &world->pods.data[i];
+        const json_t *claim = NULL;
+        struct dra_device device;
+        size_t at = 0;
+        if (pod->meta.deleting || pod->profile < 0 || !pod_is_gated(pod->meta.json))
+            continue;
+        for (; at < gpus->gpus.count && !claim; at++)
+            if (!strcmp(gpus->gpus.data[at].uuid, pod->gpu_uuid))
+                claim = find_claim(world, &gpus->gpus.data[at], pod->profile, pod->start);
+        if (!claim || claim_is_leaving(claim) || !*object_note(claim, NOTE_EXACT))
+            continue;
+        if (claim_device(claim, &device))
+            lift_gate(pod, effects);
+        else
+            allocate(world, &gpus->gpus.data[at - 1], pod, claim, effects);
+    }
+}
+
+const struct actuator_ops ACTUATOR_OPS_DRA = {
+    .name = "dra",
+    .observe = dra_observe,
+    .change = dra_change,
+    .bind = dra_bind,
+    .tend = dra_tend,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the actuators share: reading labels and annotations, pinning a pod to a node, finding
+ * who else drives a node's MIG state, and desired layouts in NodeGpuState. Pure.
+ */
+#ifndef TRANCHE_CONTROL_ACTUATOR_INTERNAL_H
+#define TRANCHE_CONTROL_ACTUATOR_INTERNAL_H
+
+#include "control/actuator.h"
+#include "control/kinds.h"
+
+#define DRA_DRIVER                "gpu.nvidia.com"
+#define LABEL_MIG_CONFIG          "nvidia.com/mig.config"
+#define LABEL_MIG_CONFIG_STATE    "nvidia.com/mig.config.state"
+#define RESOURCE_PREFIX           "tranche.dev/mig-"
+#define NOTE_CDI                  "cdi.k8s.io/tranche_gpu"
+#define VISIBLE_DEVICES           "NVIDIA_VISIBLE_DEVICES"
+#define NOTE_SIMULATED_GPUS       "tranche.dev/simulated-gpus"
+#define NOTE_SIMULATION           "tranche.dev/simulation"
+#define NOTE_SIMULATED_SINCE      "tranche.dev/simulated-since"
+#define CONDITION_SYNCED          "Synced"
+#define CONDITION_DRIVER_CONFLICT "DriverConflict"
+
+/* metadata.labels[key], metadata.annotations[key]; "" when there is none. */
+const char *object_label(const json_t *object, const char *key);
+const char *object_note(const json_t *object, const char *key);
+/* The object under key, made when it is not there or is none; borrowed. */
+json_t *json_child(json_t *object, const char *key);
+json_t *json_child_list(json_t *object, const char *key);
+/* Text under key, or "". */
+const char *json_text(const json_t *object, const char *key);
+/* A text of hex digits that names these bytes; `digits` of them, at most 64. */
+void hash_text(const char *text, size_t digits, char *ret);
+
+/* Lets a pod run on this node alone, whatever else it asks for. */
+void pod_pin(json_t *pod, const char *node);
+/* Sets an environment variable of every container. */
+void pod_set_variable(json_t *pod, const char *name, const char *value);
+/* Adds one of an extended resource to the first container's limits. */
+void pod_add_resource(json_t *pod, const char *name);
+/* "PREFIXmig-1g.5gb.me": a profile in a resource's name, where no plus may stand. */
+void resource_name(const char *prefix, const struct mig_profile *profile, char ret_name[64]);
+
+/* Whether another program (mig-manager, a DRA driver that publishes partitions) drives the
+ * MIG state of a node: its words, or NULL. */
+const char *mig_owner_of(const struct world *world, size_t node);
+/* Whether a ResourceSlice's device is a partition of a GPU. */
+bool device_is_partition(const json_t *device);
+/* The text, or version, of a device's attribute; "" when it has none. */
+const char *device_attribute(const json_t *device, const char *name);
+
+/* NodeGpuState of a node, or NULL. */
+struct node_gpu_state *node_state_of(const struct world *world, const char *node);
+struct node_gpu *node_gpu_find(struct node_gpu *gpus, size_t count, const char *uuid);
+struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start);
+
+/* The desired layouts of one node, being changed: a copy in the world's arena. */
+struct desired {
+    size_t node;
+    const struct node_gpu_state *state; /* NULL: there is no object yet */
+    struct node_gpu *gpus;
+    size_t count;
+    bool changed, takes; /* takes: something is to go */
+};
+struct actuator_slots {
+    const struct actuator_slot *creates, *deletes;
+    size_t create_count, delete_count;
+};
+/* What the node's object desires, with the slots of this node added and taken out. A GPU that
+ * is named for the first time begins with what was found on it, so that nothing foreign goes
+ * unasked. False: no slot is of this node. */
+bool desired_make(struct world *world, size_t node, const struct actuator_slots *slots,
+                  struct desired *ret);
+/* The object with spec alone, tied to the version it was read at; a new reference. */
+json_t *desired_to_json(const struct world *world, const struct desired *desired);
+/* A GPU of NodeGpuState as the world sees it: found and desired instances together. */
+void observe_gpu(struct world *world, const struct node_gpu_state *state,
+                 const struct node_gpu *found, struct world_gpu *ret);
+/* Room for this many GPUs in the world's arena. */
+void observe_begin(struct world *world, struct actuator_gpus *gpus, size_t capacity);
+
+#endif
