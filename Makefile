@@ -8,7 +8,7 @@ RUN_TESTS = tools/run_tests.sh
 SANITIZER_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	TSAN_OPTIONS=halt_on_error=1
 
-.PHONY: all help setup demo check asan tsan tidy analyze format measure bench check-peers install clean
+.PHONY: all help setup demo check asan tsan tidy analyze format definitions measure bench check-peers install clean
 
 all: $(BUILD)/build.ninja ## build build/tranche
 	@ninja -C $(BUILD)
@@ -71,6 +71,9 @@ analyze: ## clang's path-sensitive analyzer over every source (minutes; not part
 format: ## clang-format every source
 	@$(SETUP) tidy
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+definitions: all ## write deploy/crds and the reference of their fields anew
+	@$(BUILD)/deploy/write_definitions . .
 
 measure: ## our figures beside the targets of the style table
 	@$(SETUP) tidy
