@@ -387,7 +387,8 @@ static int read_field(struct reader *reader, const struct json_place *place,
 {
     const json_t *value = json_object_get(object, field->name);
     struct json_place at = place_of(place, field->name);
-    bool there = value && !json_is_null(value);
+    bool there = value && !json_is_null(value) &&
+                 !(reader->tolerant && field->type == FIELD_GROUP && !json_is_object(value));
 
     if (field->type == FIELD_GROUP) {
         if (there && !json_is_object(value))
@@ -401,8 +402,11 @@ static int read_field(struct reader *reader, const struct json_place *place,
     struct target target = {field, (char *)base + field->offset};
     if (field->offset != FIELD_UNREAD)
         store_absent(field, target.at);
-    if (there)
-        return read_value(reader, place, object, target, err);
+    if (there) {
+        int rc = read_value(reader, place, object, target, err);
+        if (rc == 0 || !reader->tolerant || field->required)
+            return rc;
+    }
     if (field->required)
         return json_error_at(&at, err, "is missing");
     return field->fallback ? read_fallback(reader, place, target, err) : 0;
