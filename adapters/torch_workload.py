@@ -38,6 +38,9 @@ def load(options):
     training = options.task == "training"
     model = make_model(torch, options.model, options.size).to(device).train(training)
     images = torch.randn(options.batch, 3, options.size, options.size, device=device)
+    # Work on a GPU is queued: without waiting for it, only the queueing is timed.
+    wait = torch.cuda.synchronize if cuda else lambda: None
+    phases = workload.Phases(options.phases, wait)
     if training:
         with torch.no_grad():
             classes = model(images).shape[1]
@@ -45,22 +48,24 @@ def load(options):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
         def step():
-            optimizer.zero_grad(set_to_none=True)
-            loss = torch.nn.functional.cross_entropy(model(images), target)
-            loss.backward()
-            optimizer.step()
+            with phases("forward"):
+                loss = torch.nn.functional.cross_entropy(model(images), target)
+            with phases("backward"):
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+            with phases("update"):
+                optimizer.step()
             return loss.item()
     else:
 
         def step():
-            with torch.no_grad():
+            with torch.no_grad(), phases("compute"):
                 model(images)
 
     return {
         "framework": "torch", "version": torch.__version__, "device": device,
         "name": torch.cuda.get_device_name() if cuda else "cpu", "step": step,
-        # Work on a GPU is queued: without waiting for it, only the queueing is timed.
-        "wait": torch.cuda.synchronize if cuda else lambda: None,
+        "wait": wait, "phases": phases,
         "peak": torch.cuda.max_memory_allocated if cuda else lambda: None,
     }
 

@@ -19,6 +19,7 @@
 
 struct run_options {
     const char *output, *ort_library;
+    long long samples;
     bool dry_run, restart, no_output_check, json;
 };
 
@@ -29,6 +30,8 @@ static const struct option_spec options[] = {
                 "say what would be measured and how long it takes"),
     OPTION_FLAG(0, "restart", struct run_options, restart,
                 "measure everything anew, even what the folder already has"),
+    OPTION_INT(0, "samples", struct run_options, samples, "N", "1000", 0, 500000,
+               "single steps or requests of each run in samples.jsonl, evenly chosen; 0: none"),
     OPTION_FLAG(0, "no-output-check", struct run_options, no_output_check,
                 "do not compare outputs with those of a run outside any slice"),
     OPTION_FLAG(0, "json", struct run_options, json,
@@ -209,8 +212,11 @@ static int measure(struct session *session, const char *journal, size_t finished
 {
     const struct experiment *experiment = &session->experiment;
     size_t total = experiment->cells.count * (size_t)experiment->repetitions;
+    CLEANUP(free_ptr) char *samples = xasprintf("%s/samples.jsonl", session->folder);
     struct experiment_options how = {.journal = journal,
                                      .ort_library = session->given->ort_library,
+                                     .samples = session->given->samples ? samples : NULL,
+                                     .samples_max = (size_t)session->given->samples,
                                      .check_outputs = !session->given->no_output_check,
                                      .stop = bench_interrupts(),
                                      .progress = show,
@@ -278,7 +284,7 @@ const struct command cmd_bench_run = {
         "process counts, loads, tasks and sharing modes (docs/spec/experiments.md), each "
         "repetition in random order, and writes into the folder: result.json (everything, "
         "tranche.result/1), measurements.csv for `tranche plan`, migperf.csv, summary.txt in "
-        "MLPerf's form, metrics.prom, runs.jsonl.\n\n"
+        "MLPerf's form, metrics.prom, runs.jsonl, samples.jsonl.\n\n"
         "Every finished run is in journal.jsonl before the next begins; run again after an "
         "interruption, only what is missing is measured. Exit status 1 when no run is VALID.",
     .examples = "tranche bench run experiments/inference-batch.yaml --dry-run\n"

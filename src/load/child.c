@@ -73,6 +73,19 @@ static enum child_failure failure_of(enum error_class error_class)
     return failures[error_class];
 }
 
+static void record_phases(struct phase_times *phases, const struct steps_event *steps)
+{
+    for (int phase = 0; phase < WORKLOAD_PHASE_COUNT; phase++) {
+        if (!(steps->phases >> phase & 1))
+            continue;
+        if (!phases->times[phase])
+            phases->times[phase] = hist_new();
+        for (int i = 0; i < steps->count; i++)
+            if (steps->start_ns[i] >= phases->from_ns)
+                hist_record(phases->times[phase], steps->phase_ns[phase][i]);
+    }
+}
+
 static void handle_event(struct children *children, int index, const char *line, size_t length)
 {
     struct child *child = &children->list[index];
@@ -95,6 +108,8 @@ static void handle_event(struct children *children, int index, const char *line,
     case EVENT_STEPS:
         if (children->on_steps)
             children->on_steps(children->context, index, &event->steps);
+        if (children->phases && index < children->phases->children)
+            record_phases(children->phases, &event->steps);
         break;
     case EVENT_DONE:
         child->done = event->done;
@@ -266,6 +281,7 @@ void children_finish(struct children *children, int64_t timeout_ns)
     int64_t deadline_ns = now_ns() + timeout_ns;
     assert(timeout_ns > 0);
     children->on_steps = NULL;
+    children->phases = NULL;
     children->stop = NULL;
     slice_limit(children->slice, false, NULL);
     for (int i = 0; i < children->count; i++)

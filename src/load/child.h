@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hist.h"
 #include "load/workload_protocol.h"
 #include "slice/slice.h"
 
@@ -43,6 +44,14 @@ struct child {
     int64_t heard_ns; /* last line */
 };
 
+/* Where the phases that workloads time are recorded: of steps that begin at from_ns or later,
+ * of the first `children`. A histogram is made when its phase is first told. */
+struct phase_times {
+    int64_t from_ns;
+    int children;
+    struct hist *times[WORKLOAD_PHASE_COUNT];
+};
+
 struct children {
     struct slice *slice;
     struct child list[CHILDREN_MAX];
@@ -53,6 +62,7 @@ struct children {
     /* Called for each group of steps. */
     void (*on_steps)(void *context, int child, const struct steps_event *steps);
     void *context;
+    struct phase_times *phases; /* NULL: not recorded */
 };
 
 /* Adds a child. Errors as slice_spawn(). */
@@ -67,7 +77,7 @@ int children_failed(const struct children *children);
 /* Writes text to one child that listens; false when it is gone. */
 bool child_write(struct child *child, const char *text);
 /* Asks all to finish, waits for their "done" for at most timeout_ns, then kills. What they
- * still say is read, without calls of on_steps. */
+ * still say is read, without calls of on_steps; phases are no longer recorded. */
 void children_finish(struct children *children, int64_t timeout_ns);
 void children_done(struct children *children);
 

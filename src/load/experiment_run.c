@@ -4,7 +4,8 @@
  *
  * The journal is JSON, one object a line: first {"schema": "tranche.journal/1",
  * "experiment": sha256 of the file}, then {"cell": index, "repetition": number, "run": …}
- * for each finished run. A last line without its end, left by a crash, is cut off.
+ * for each finished run, with "samples_bytes": where its samples end in their file. A last line
+ * without its end, left by a crash, is cut off.
  */
 #include "load/experiment_run.h"
 
@@ -20,6 +21,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "load/experiment_cell.h"
+#include "load/experiment_samples.h"
 #include "load/result_document.h"
 
 #define JOURNAL_SCHEMA "tranche.journal/1"
@@ -38,6 +40,7 @@ struct runner {
     json_t **runs; /* [repetition × cells + cell]; NULL: not done */
     size_t total, done;
     int journal_fd;
+    struct sample_file samples;
     VEC(struct known_reference *) references;
     int64_t start_ns;
     size_t done_before;
@@ -82,6 +85,9 @@ static int take_line(struct runner *runner, size_t line, const json_t *json, str
                              err);
     size_t place = (size_t)json_integer_value(repetition) * experiment->cells.count +
                    (size_t)json_integer_value(cell);
+    json_int_t samples_bytes = json_integer_value(json_object_get(json, "samples_bytes"));
+    if (samples_bytes > runner->samples.length)
+        runner->samples.length = samples_bytes;
     if (!runner->runs[place]) {
         runner->runs[place] = json_incref(run);
         runner->done++;
@@ -200,6 +206,8 @@ static int run_cell(struct runner *runner, const struct experiment_cell *cell, j
     }
     for (size_t i = 0; i < instances->count; i++)
         instances->list[i].settings.ort_library = runner->options->ort_library;
+    for (size_t i = 0; i < instances->count && runner->options->samples; i++)
+        instances->list[i].samples_max = runner->options->samples_max;
     int failure = find_reference(runner, cell, &instances->list[0], &reference, err);
     if (failure)
         return failure;
@@ -242,10 +250,14 @@ static int run_one(struct runner *runner, int repetition, size_t index, struct e
     if (failure)
         return failure;
     runner->runs[place] = run;
+    failure = sample_file_move(&runner->samples, run, index, repetition, err);
+    if (failure)
+        return failure;
     runner->done++;
     CLEANUP(json_decref_ptr)
-    json_t *line = json_pack("{s:I, s:i, s:O}", "cell", (json_int_t)index, "repetition",
-                             repetition, "run", run);
+    json_t *line =
+        json_pack("{s:I, s:i, s:I, s:O}", "cell", (json_int_t)index, "repetition", repetition,
+                  "samples_bytes", (json_int_t)runner->samples.length, "run", run);
     return write_line(runner, line, err);
 }
 
@@ -304,6 +316,7 @@ static void runner_done(struct runner *runner)
         free(runner->references.data[i]);
     vec_done(&runner->references);
     close_fd(&runner->journal_fd);
+    sample_file_close(&runner->samples);
     free(runner->runs);
 }
 
@@ -316,7 +329,8 @@ static struct runner new_runner(struct experiment *experiment,
                            .options = options,
                            .runs = xcalloc(total, sizeof(json_t *)),
                            .total = total,
-                           .journal_fd = -1};
+                           .journal_fd = -1,
+                           .samples = {.fd = -1}};
 }
 
 int experiment_run(struct experiment *experiment, const struct experiment_options *options,
@@ -324,6 +338,9 @@ int experiment_run(struct experiment *experiment, const struct experiment_option
 {
     CLEANUP(runner_done) struct runner runner = new_runner(experiment, options);
     int failure = open_journal(&runner, err);
+    if (!failure && options->samples)
+        failure =
+            sample_file_open(&runner.samples, options->samples, runner.samples.length, err);
     if (failure)
         return failure;
     failure = run_all(&runner, err);

@@ -13,6 +13,8 @@
 struct experiment_options {
     const char *journal; /* a file, made when it is not there */
     const char *ort_library;
+    const char *samples; /* a file for samples; NULL: none */
+    size_t samples_max;  /* of each instance of a run, evenly chosen */
     bool check_outputs;
     const volatile sig_atomic_t *stop;
     /* Before each run; seconds left about. NULL: not told. */

@@ -19,8 +19,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "load/arrivals.h"
+#include "load/experiment_samples.h"
 #include "load/measure_open.h"
 #include "load/result_document.h"
+#include "load/result_sum.h"
 
 enum { ANSWER_MAX = 64 << 20, LOOK_MS = 100, END_TIMEOUT_S = 60, IN_FLIGHT_MAX = 100000 };
 
@@ -55,6 +57,19 @@ static void wait_for_others(void *context)
         continue;
 }
 
+/* The phases that the workload told; where it told none, the step is the model's. */
+static void add_phases(json_t *run, const struct measure_result *result)
+{
+    bool told = false;
+    for (int i = 0; i < WORKLOAD_PHASE_COUNT; i++) {
+        told |= result->phases.times[i] != NULL;
+        result_run_add_times(run, workload_phase_name((enum workload_phase)i),
+                             result->phases.times[i]);
+    }
+    if (!told)
+        result_run_add_times(run, workload_phase_name(WORKLOAD_COMPUTE), result->latency);
+}
+
 static json_t *run_json(const struct group_instance *instance,
                         const struct measure_result *result)
 {
@@ -76,6 +91,7 @@ static json_t *run_json(const struct group_instance *instance,
         result_run_add_number(run, "cpu_quota_cores", result->cpu_quota_cores);
     result_run_add_gpu(run, &result->gpu);
     result_run_add_times(run, "latency", result->latency);
+    add_phases(run, result);
     result_run_add_count(run, "steps", hist_count(result->latency));
     for (int i = 0; i < 4; i++) {
         char name[16];
@@ -85,12 +101,11 @@ static json_t *run_json(const struct group_instance *instance,
     return run;
 }
 
-static void add_open(json_t *run, const struct open_loop_result *open)
+static void add_open(json_t *run, const struct open_loop_result *open, int batch)
 {
-    result_run_add_number(run, "offered_rps", open->offered_rps);
+    result_run_add_number(run, "offered_rps", open->offered_rps * batch);
     result_run_add_times(run, "e2e", open->latency);
     result_run_add_times(run, "queue", open->queue);
-    result_run_add_times(run, "compute", open->service);
     result_run_add_times(run, "send_lag", open->send_lag);
     result_run_add_count(run, "scheduled", open->scheduled);
     result_run_add_count(run, "completed", open->completed);
@@ -120,8 +135,10 @@ static int measure_scheduled(const struct group_instance *instance,
     if (failure)
         return failure;
     *ret_run = run_json(instance, &result);
-    if (result.status == STATUS_OK)
-        add_open(*ret_run, &open);
+    if (result.status != STATUS_OK)
+        return 0;
+    add_open(*ret_run, &open, instance->cell.batch);
+    run_samples_put(*ret_run, instance->samples_max, &result, &open);
     return 0;
 }
 
@@ -138,9 +155,11 @@ static int measure_instance(const struct group_instance *instance, int fd, json_
     if (strcmp(instance->load, "closed") != 0 && !instance->background)
         return measure_scheduled(instance, &settings, ret_run, err);
     int failure = measure_closed(&instance->cell, &settings, &result, err);
-    if (!failure)
-        *ret_run = run_json(instance, &result);
-    return failure;
+    if (failure)
+        return failure;
+    *ret_run = run_json(instance, &result);
+    run_samples_put(*ret_run, instance->samples_max, &result, NULL);
+    return 0;
 }
 
 static void write_line(int fd, const json_t *json)
@@ -284,8 +303,11 @@ static void end_members(struct group *group)
 {
     int64_t deadline_ns = clock_now_ns(clock_real()) + (int64_t)END_TIMEOUT_S * 1000000000;
     for (size_t i = 0; i < group->count; i++)
-        if (!group->members[i].ended)
+        if (!group->members[i].ended) {
             kill(group->members[i].pid, SIGTERM);
+            /* The signal may come just before it waits for the others; this ends the wait. */
+            shutdown(group->members[i].fd, SHUT_WR);
+        }
     for (;;) {
         size_t ended = 0;
         for (size_t i = 0; i < group->count; i++)
@@ -319,88 +341,6 @@ static int read_run(const struct member *member, json_t **ret_run, struct error 
     return 0;
 }
 
-/* Adding up. */
-
-static double figure(const json_t *run, const char *name)
-{
-    const json_t *value = json_object_get(json_object_get(run, "figures"), name);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static void merge_times(json_t *sum, const json_t *runs, const char *name)
-{
-    CLEANUP(hist_free_ptr) struct hist *merged = hist_new();
-    size_t index;
-    const json_t *run;
-    json_array_foreach(runs, index, run)
-    {
-        CLEANUP(hist_free_ptr) struct hist *one = NULL;
-        const char *text =
-            json_string_value(json_object_get(json_object_get(run, "histograms"), name));
-        if (text && hist_decode(text, &one, NULL) == 0)
-            hist_merge(merged, one);
-    }
-    result_run_add_times(sum, name, merged);
-}
-
-static void add_reasons(json_t *all, const json_t *run)
-{
-    size_t index, k;
-    const json_t *reason, *known;
-    json_array_foreach(json_object_get(run, "verdict_reasons"), index, reason)
-    {
-        bool found = false;
-        json_array_foreach(all, k, known) found |= json_equal(known, reason) != 0;
-        if (!found)
-            json_array_append(all, (json_t *)reason);
-    }
-}
-
-/* One run of several instances; the first that is not ok gives status and reason. */
-static json_t *add_up(json_t *runs)
-{
-    static const char *const sums[] = {
-        "throughput_rps",         "offered_rps", "cpu_cores",
-        "cpu_quota_cores",        "memory_mib",  "gpu_memory_mib",
-        "energy_slice_estimate_j"};
-    /* Of the whole GPU, seen by each member. */
-    static const char *const means[] = {"power_w", "power_idle_w", "energy_j",
-                                        "energy_above_idle_j", "sm_clock_mhz"};
-    const json_t *model = json_array_get(runs, 0), *run;
-    size_t index;
-    json_array_foreach(runs, index, run)
-    {
-        if (strcmp(json_string_value(json_object_get(run, "status")), "ok") != 0) {
-            model = run;
-            break;
-        }
-    }
-    const char *reason = json_string_value(json_object_get(model, "reason"));
-    json_t *sum = result_run_new((struct verdict){0},
-                                 json_string_value(json_object_get(model, "status")), reason);
-    json_t *reasons = json_object_get(sum, "verdict_reasons");
-    json_array_foreach(runs, index, run) add_reasons(reasons, run);
-    if (json_array_size(reasons) > 0)
-        json_object_set_new(sum, "verdict", json_string("INVALID"));
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
-        double total = 0;
-        json_array_foreach(runs, index, run) total += figure(run, sums[i]);
-        result_run_add_number(sum, sums[i], total);
-    }
-    for (size_t i = 0; i < sizeof means / sizeof *means; i++) {
-        double total = 0;
-        json_array_foreach(runs, index, run) total += figure(run, means[i]);
-        result_run_add_number(sum, means[i], total / (double)json_array_size(runs));
-    }
-    merge_times(sum, runs, "latency");
-    merge_times(sum, runs, "e2e");
-    merge_times(sum, runs, "queue");
-    merge_times(sum, runs, "compute");
-    json_object_set_new(sum, "how", json_incref(json_object_get(model, "how")));
-    json_object_set(sum, "instances", runs);
-    return sum;
-}
-
 static int collect(const struct group *group, bool neighbour_ended, json_t **ret_run,
                    struct error *err)
 {
@@ -414,7 +354,8 @@ static int collect(const struct group *group, bool neighbour_ended, json_t **ret
             return failure;
         json_array_append_new(runs, run);
     }
-    *ret_run = json_array_size(runs) == 1 ? json_incref(json_array_get(runs, 0)) : add_up(runs);
+    *ret_run = json_array_size(runs) == 1 ? json_incref(json_array_get(runs, 0))
+                                          : result_runs_sum(runs);
     if (neighbour_ended) {
         json_object_set_new(*ret_run, "status", json_string("error"));
         json_object_set_new(*ret_run, "verdict", json_string("INVALID"));

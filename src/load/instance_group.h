@@ -19,6 +19,7 @@ struct group_instance {
     const char *load;                 /* "closed" or an arrivals_parse() text */
     int64_t timeout_ns;               /* of requests of an open loop */
     int mps_percentage;               /* CUDA: of the threads; 0: not set */
+    size_t samples_max;               /* experiment_samples.h; 0: none */
     bool background;
 };
 

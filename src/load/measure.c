@@ -184,6 +184,9 @@ void run_start_window(struct run *run)
     run->measuring = true;
     slice_read_usage(run->children.slice, &run->usage_at_start);
     run->result->window_start_ns = now_ns();
+    run->result->phases.from_ns = run->result->window_start_ns;
+    run->result->phases.children = run->cell->procs;
+    run->children.phases = &run->result->phases;
 }
 
 static bool window_is_full(const struct run *run)
@@ -402,6 +405,9 @@ int measure_closed(const struct measure_cell *cell, const struct measure_setting
 void measure_result_done(struct measure_result *result)
 {
     hist_free(result->latency);
+    for (int i = 0; i < WORKLOAD_PHASE_COUNT; i++)
+        hist_free(result->phases.times[i]);
+    result->phases = (struct phase_times){0};
     vec_done(&result->steps);
     vec_done(&result->repetitions_rps);
     str_done(&result->how);

@@ -17,6 +17,7 @@
 #include "base/hist.h"
 #include "base/vec.h"
 #include "format/measurement.h"
+#include "load/child.h"
 #include "load/gpu_watch.h"
 #include "load/steady.h"
 #include "load/verdict.h"
@@ -74,6 +75,7 @@ struct measure_result {
     enum measurement_status status;
     char reason[PROTOCOL_TEXT_MAX];  /* when status is not ok */
     struct hist *latency;            /* of one step, in the window */
+    struct phase_times phases;       /* of steps, as the workload times them */
     VEC(struct measured_step) steps; /* in the window, in order of arrival */
     int64_t window_start_ns, window_ns;
     double throughput_rps;     /* samples a second, all processes */

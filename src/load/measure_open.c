@@ -60,6 +60,7 @@ static int send_all(struct run *run, struct error *err)
     workers_engine_open(&run->children, &target);
     raise_priority(true);
     run_start_window(run);
+    run->result->phases.from_ns += options.warmup_ns;
     int failure = open_loop_run(&target, &options, open_run->open, err);
     run_end_window(run);
     raise_priority(false);

@@ -20,6 +20,9 @@ static void merge(struct measure_result *latest, const struct measure_result *ea
     double latest_rps = latest->throughput_rps;
     assert(earlier->repetitions_rps.count >= 1);
     hist_merge(latest->latency, earlier->latency);
+    for (int i = 0; i < WORKLOAD_PHASE_COUNT; i++)
+        if (latest->phases.times[i] && earlier->phases.times[i])
+            hist_merge(latest->phases.times[i], earlier->phases.times[i]);
     latest->verdict.reasons |= earlier->verdict.reasons;
     vec_clear(&latest->repetitions_rps);
     for (size_t i = 0; i < count; i++)

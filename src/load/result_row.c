@@ -171,6 +171,32 @@ static void fill_verdict(struct measurement_set *set, const struct measure_resul
     texts[COLUMN_HIGH] = ok && count > 1 ? number_text(set, interval.high) : "";
 }
 
+/* Sets one more column of a row. */
+static void set_column(struct measurement_set *set, struct measurement *row, const char *name,
+                       const char *text)
+{
+    size_t position = find_column(set, name);
+    const char **extra = arena_alloc(&set->arena, set->extra_columns.count, sizeof *extra);
+    for (size_t i = 0; i < set->extra_columns.count; i++)
+        extra[i] = row->extra[i];
+    extra[position] = text;
+    row->extra = extra;
+}
+
+/* Means of the phases that the workload times. */
+static void set_phases(struct measurement_set *set, struct measurement *row,
+                       const struct measure_result *result)
+{
+    for (int i = 0; i < WORKLOAD_PHASE_COUNT; i++) {
+        const struct hist *times = result->phases.times[i];
+        if (!times || hist_count(times) == 0 || result->status != STATUS_OK)
+            continue;
+        const char *phase = workload_phase_name((enum workload_phase)i);
+        set_column(set, row, arena_printf(&set->arena, "%s_ms_mean", phase),
+                   number_text(set, hist_mean_ns(times) / 1e6));
+    }
+}
+
 /* Adds the row and returns it, valid until the next is added. */
 static struct measurement *add_row(struct measurement_set *set, const struct measure_cell *cell,
                                    const struct measure_settings *settings,
@@ -200,6 +226,7 @@ static struct measurement *add_row(struct measurement_set *set, const struct mea
     row.extra = extra;
     struct measurement *place = place_row(set, &row);
     *place = row;
+    set_phases(set, place, result);
     return place;
 }
 
@@ -208,18 +235,6 @@ void result_row_add(struct measurement_set *set, const struct measure_cell *cell
                     const struct measure_result *result)
 {
     add_row(set, cell, settings, result);
-}
-
-/* Sets one more column of a row. */
-static void set_column(struct measurement_set *set, struct measurement *row, const char *name,
-                       const char *text)
-{
-    size_t position = find_column(set, name);
-    const char **extra = arena_alloc(&set->arena, set->extra_columns.count, sizeof *extra);
-    for (size_t i = 0; i < set->extra_columns.count; i++)
-        extra[i] = row->extra[i];
-    extra[position] = text;
-    row->extra = extra;
 }
 
 static const char *count_text(struct measurement_set *set, uint64_t count)

@@ -22,12 +22,24 @@ static const char *const class_names[ERROR_CLASS_COUNT] = {
     [CLASS_CRASH] = "crash",
 };
 
+static const char *const phase_names[WORKLOAD_PHASE_COUNT] = {
+    [WORKLOAD_INPUT] = "input",       [WORKLOAD_COMPUTE] = "compute",
+    [WORKLOAD_OUTPUT] = "output",     [WORKLOAD_FORWARD] = "forward",
+    [WORKLOAD_BACKWARD] = "backward", [WORKLOAD_UPDATE] = "update",
+};
+
 static const struct json_place root_place = {.file = "workload event"};
 
 const char *error_class_name(enum error_class error_class)
 {
     assert(error_class < ERROR_CLASS_COUNT);
     return class_names[error_class];
+}
+
+const char *workload_phase_name(enum workload_phase phase)
+{
+    assert(phase < WORKLOAD_PHASE_COUNT);
+    return phase_names[phase];
 }
 
 static int bad(struct error *err, const char *what)
@@ -99,6 +111,41 @@ static int parse_lists(const json_t *event, struct steps_event *steps, struct er
     return 0;
 }
 
+static int find_phase(const char *name)
+{
+    for (int i = 0; i < WORKLOAD_PHASE_COUNT; i++)
+        if (strcmp(name, phase_names[i]) == 0)
+            return i;
+    return -1;
+}
+
+/* "phases": a list of nanoseconds for each, in "step" a number. */
+static int parse_phases(const json_t *event, struct steps_event *steps, struct error *err)
+{
+    const json_t *phases = json_object_get(event, "phases");
+    const char *name;
+    json_t *times;
+    steps->phases = 0;
+    if (phases && !json_is_object(phases))
+        return bad(err, "phases: expected an object of names and times");
+    json_object_foreach((json_t *)phases, name, times)
+    {
+        int phase = find_phase(name);
+        if (phase < 0)
+            return bad(err,
+                       "phases: expected input, compute, output, forward, backward, update");
+        bool list = json_is_array(times);
+        if (list && json_array_size(times) != (size_t)steps->count)
+            return bad(err, "phases: expected lists as long as t_ns");
+        for (int i = 0; i < steps->count; i++)
+            if (!whole(list ? json_array_get(times, (size_t)i) : times, 0,
+                       &steps->phase_ns[phase][i]))
+                return bad(err, "phases: expected whole nanoseconds");
+        steps->phases |= 1u << phase;
+    }
+    return 0;
+}
+
 /* One step ("step") or several ("steps"). */
 static int parse_steps(const json_t *event, bool several, struct steps_event *steps,
                        struct error *err)
@@ -111,15 +158,17 @@ static int parse_steps(const json_t *event, bool several, struct steps_event *st
         return bad(err, "step: expected items, a whole number from 1");
     steps->items = (int)items;
     whole(json_object_get(event, "cpu_ns"), 0, &steps->cpu_ns);
-    if (several)
-        return parse_lists(event, steps, err);
+    if (several) {
+        int failure = parse_lists(event, steps, err);
+        return failure ? failure : parse_phases(event, steps, err);
+    }
     const json_t *loss = json_object_get(event, "loss");
     steps->count = 1;
     steps->loss[0] = json_is_number(loss) ? json_number_value(loss) : NAN;
     if (!whole(json_object_get(event, "t_ns"), 0, &steps->start_ns[0]) ||
         !whole(json_object_get(event, "dur_ns"), 0, &steps->duration_ns[0]))
         return bad(err, "step: expected whole nanoseconds in t_ns and dur_ns");
-    return 0;
+    return parse_phases(event, steps, err);
 }
 
 static int parse_done(const json_t *event, struct done_event *done)

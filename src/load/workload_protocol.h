@@ -33,6 +33,18 @@ enum error_class {
     ERROR_CLASS_COUNT
 };
 
+/* Parts of a step that a workload may time. */
+enum workload_phase {
+    WORKLOAD_INPUT,   /* inputs made ready, to the device */
+    WORKLOAD_COMPUTE, /* the model */
+    WORKLOAD_OUTPUT,  /* outputs, from the device */
+    WORKLOAD_FORWARD, /* training: forward pass and loss, gradients, weights */
+    WORKLOAD_BACKWARD,
+    WORKLOAD_UPDATE,
+    WORKLOAD_PHASE_COUNT
+};
+const char *workload_phase_name(enum workload_phase phase); /* "input", "compute" … */
+
 /* Says what one output was, so that runs can be compared without moving tensors. */
 struct output_summary {
     double sum, absolute_sum;
@@ -55,7 +67,9 @@ struct steps_event {
     int64_t duration_ns[PROTOCOL_STEPS_MAX];
     double loss[PROTOCOL_STEPS_MAX]; /* NAN: none */
     int items;                       /* of each step */
-    int64_t cpu_ns;                  /* CPU time of the process at the last end; -1: unknown */
+    unsigned phases;                 /* 1 << enum workload_phase, those that are told */
+    int64_t phase_ns[WORKLOAD_PHASE_COUNT][PROTOCOL_STEPS_MAX];
+    int64_t cpu_ns; /* CPU time of the process at the last end; -1: unknown */
 };
 
 struct done_event {

@@ -34,7 +34,7 @@ ok $? "it makes no folder"
 tranche bench run e.yaml -o whole
 [ "$status" -le 1 ] # INVALID where others take the CPU
 ok $? "the experiment runs"
-for file in result.json measurements.csv migperf.csv summary.txt metrics.prom runs.jsonl; do
+for file in result.json measurements.csv migperf.csv summary.txt metrics.prom runs.jsonl samples.jsonl; do
     [ -s "whole/$file" ]
     ok $? "$file is written"
 done
@@ -48,36 +48,99 @@ ok $? "a busy run has all its slices"
 tranche bench run e.yaml -o whole --dry-run
 out_has "12 of 12 runs done, about 0 s to go" "nothing is left to do"
 
-# Interrupted at ten random points, by turns cleanly and not; the seed is said on failure.
+# Interrupted at ten random points, by turns cleanly and not. The workload itself sends the
+# signal (fake_workload.py), so what is interrupted does not depend on the machine's speed: at
+# most two runs are done between two interruptions, fewer than there are.
+sed 's/repetitions: 2/repetitions: 4/' e.yaml >parts.yaml
 RANDOM=7
+points=(start ready middle end)
+export TRANCHE_TEST_KILL=$work/in/kill
 interruptions=0
-for round in $(seq 60); do
-    "$TRANCHE" bench run e.yaml -o parts --quiet >parts.out 2>parts.err &
+for round in $(seq 10); do
+    signal=$([ $((round % 2)) = 0 ] && echo 9 || echo 2)
+    order="$signal ${points[RANDOM % 4]} $((RANDOM % 2))"
+    "$TRANCHE" bench run parts.yaml -o parts --quiet >"$out" 2>"$err" </dev/null &
     pid=$!
-    if [ $interruptions -lt 10 ]; then
-        sleep "0.$((RANDOM % 7 + 2))"
-        signal=$([ $((round % 2)) = 0 ] && echo KILL || echo INT)
-        kill "-$signal" $pid 2>/dev/null && interruptions=$((interruptions + 1))
+    echo "$pid $order" >kill.new
+    mv kill.new kill
+    status=0
+    wait $pid 2>/dev/null || status=$?
+    last_command="round $round: $order"
+    if [ ! -e kill ] && { [ $status = 4 ] || [ $status = 137 ]; }; then
+        interruptions=$((interruptions + 1))
+    else
+        break
     fi
-    parts_status=0
-    wait $pid || parts_status=$?
-    [ $interruptions -ge 10 ] && [ $parts_status -le 1 ] && break
 done
 [ $interruptions = 10 ]
-ok $? "ten interruptions"
-[ "$parts_status" -le 1 ]
-ok $? "then it comes to its end (in round $round)"
-keys whole/result.json >whole.keys
+ok $? "ten interruptions end it with status 4, or at once"
+unset TRANCHE_TEST_KILL
+tranche bench run parts.yaml -o parts
+[ "$status" -le 1 ]
+ok $? "then it comes to its end"
+keys whole/result.json | sed 's/ 2$/ 4/' >whole.keys
 keys parts/result.json >parts.keys
-same_file whole.keys parts.keys "with the same cells and runs"
-[ "$(sort parts/journal.jsonl | uniq -d | wc -l)" = 0 ] && [ "$(wc -l <parts/journal.jsonl)" = 13 ]
+same_file whole.keys parts.keys "with the same cells and runs as without interruptions"
+[ "$(tail -n +2 parts/journal.jsonl | sed 's/,"samples_bytes.*//' | sort -u | wc -l)" = 24 ] && [ "$(wc -l <parts/journal.jsonl)" = 25 ]
 ok $? "no run was done twice"
+python3 - <<'END'
+import collections
+import json
+import os
+
+lines = [json.loads(line) for line in open("parts/journal.jsonl")][1:]
+found = collections.Counter()
+for sample in map(json.loads, open("parts/samples.jsonl")):
+    assert sample["end_ns"] > sample["start_ns"] and sample["every"] == 1, sample
+    found[sample["cell"], sample["repetition"], sample["instance"]] += 1
+for line in lines:
+    assert "samples" not in line["run"]
+    for number, run in enumerate(line["run"].get("instances", [line["run"]])):
+        assert found.pop((line["cell"], line["repetition"], number)) == run["counts"]["steps"]
+assert not found
+assert os.path.getsize("parts/samples.jsonl") == max(line["samples_bytes"] for line in lines)
+END
+ok $? "every step of every run is a sample, once"
 
 printf '{"cell":0,"repet' >>parts/journal.jsonl
-tranche bench run e.yaml -o parts --dry-run
-out_has "12 of 12 runs done" "a line cut off by a crash is ignored"
-sed -i 's/repetitions: 2/repetitions: 3/' e.yaml
+tranche bench run parts.yaml -o parts --dry-run
+out_has "24 of 24 runs done" "a line cut off by a crash is ignored"
 fails 3 "another experiment" "the journal of another experiment is refused" bench run e.yaml -o parts
+
+# Phases that the workload times, and samples evenly chosen.
+cat >phases.yaml <<END
+experiment: phases
+models:
+  - {name: told, command: [$workload, --phases]}
+  - {name: untold, command: [$workload]}
+slices: [3g]
+modes: [alone, busy]
+measure: {duration_s: 0.3, longest_s: 3, warmup_s: 0.02, min_steps: 10, ready_timeout_s: 30, silence_timeout_s: 30}
+END
+tranche bench run phases.yaml -o phases --samples 4
+[ "$status" -le 1 ]
+ok $? "a closed loop whose workload times its phases"
+python3 - <<'END'
+import collections
+import json
+
+for cell in json.load(open("phases/result.json"))["cells"]:
+    (run,) = cell["runs"]
+    figures = run["figures"]
+    if cell["key"]["model"] == "told":
+        for name, ms in (("input", 1), ("compute", 3), ("output", 1)):
+            assert abs(figures[f"{name}_ms_mean"] - ms) < 0.002 * ms, figures
+            assert name in run["histograms"]
+    else:
+        assert figures["compute_ms_mean"] == figures["latency_ms_mean"]
+        assert "input_ms_mean" not in figures
+samples = collections.Counter((s["cell"], s["instance"]) for s in map(json.loads, open("phases/samples.jsonl")))
+assert len(samples) == 6 and all(1 <= count <= 4 for count in samples.values()), samples
+END
+ok $? "has them in the result, and at most the samples asked for"
+tranche bench run phases.yaml -o phases.none --samples 0
+[ "$status" -le 1 ] && [ ! -e phases.none/samples.jsonl ]
+ok $? "no samples, no file"
 echo 'experiment: x' >bad.yaml
 fails 3 "bad.yaml:1:1: models is missing" "models are needed" bench run bad.yaml
 printf 'experiment: x\nmodels: [resnet]\nslices: [9g]\n' >bad.yaml

@@ -17,6 +17,9 @@
 #include "base/cleanup.h"
 #include "load/workload_protocol.h"
 
+/* A step that wants only its phases. */
+#define STEP "{\"event\": \"step\", \"i\": 0, \"t_ns\": 1, \"dur_ns\": 2, \"items\": 1, "
+
 static struct workload_event event;
 
 static void parse(const char *line)
@@ -91,6 +94,15 @@ static void what_others_write_is_taken(void **state)
     assert_int_equal(event.steps.count, 1);
     assert_int_equal(event.steps.cpu_ns, -1);
     assert_true(isnan(event.steps.loss[0]));
+    assert_int_equal(event.steps.phases, 0);
+    parse(STEP "\"phases\": {\"backward\": 7, \"update\": 8}}");
+    assert_int_equal(event.steps.phases, 1 << WORKLOAD_BACKWARD | 1 << WORKLOAD_UPDATE);
+    assert_int_equal(event.steps.phase_ns[WORKLOAD_UPDATE][0], 8);
+    parse(
+        "{\"event\": \"steps\", \"i\": 0, \"t_ns\": [1, 4], \"dur_ns\": [2, 2], \"items\": 1, "
+        "\"phases\": {\"input\": [5, 6]}}");
+    assert_int_equal(event.steps.phases, 1 << WORKLOAD_INPUT);
+    assert_int_equal(event.steps.phase_ns[WORKLOAD_INPUT][1], 6);
     parse("{\"v\": 1, \"event\": \"done\", \"steps\": 3, \"peak_mem_bytes\": null}");
     assert_int_equal(event.done.memory_peak_bytes, -1);
     static const char *const log[] = {"Loading weights…",      "", "{ not json", "[1]", "12",
@@ -116,6 +128,11 @@ static void what_breaks_the_rules_is_refused(void **state)
         "{\"event\": \"steps\", \"i\": 0, \"t_ns\": [], \"dur_ns\": [], \"items\": 1}",
         "{\"event\": \"steps\", \"i\": 0, \"t_ns\": [1, 2], \"dur_ns\": [1], \"items\": 1}",
         "{\"event\": \"error\", \"class\": \"other\", \"text\": \"\"}",
+        STEP "\"phases\": []}",
+        STEP "\"phases\": {\"think\": 1}}",
+        STEP "\"phases\": {\"input\": 1.5}}",
+        STEP "\"phases\": {\"input\": -1}}",
+        STEP "\"phases\": {\"input\": [1, 2]}}",
         "{\"event\": \"error\"}",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {

@@ -28,6 +28,17 @@ for task in inference training; do
     file_has $task.csv "torch-cnn,a100-40gb,3g.20gb,4,1," "its row"
     file_has $task.csv ",torch " "says what it ran in"
 done
+run "$TRANCHE" bench one -m torch-cnn -S 3g -b 4 --task training -d 0.5 --allow-invalid -o phases.csv -- \
+    "$python" "$TRANCHE_SOURCE_ROOT/adapters/torch_workload.py" --model cnn --size 32 --batch 4 --task training --phases
+is_status 0 "PyTorch times the parts of its training step"
+"$python" - <<'END'
+import csv
+
+(row,) = csv.DictReader(open("phases.csv"))
+parts = [float(row[f"{name}_ms_mean"]) for name in ("forward", "backward", "update")]
+assert all(part > 0 for part in parts) and sum(parts) <= float(row["latency_ms_mean"]) * 1.001, row
+END
+ok $? "which come to no more than the step"
 run "$TRANCHE" bench one -m big -S 3g -b 1 -d 0.5 --memory-limit-mib 100 --allow-invalid -o oom.csv -- \
     "$python" "$TRANCHE_SOURCE_ROOT/adapters/torch_workload.py" --model cnn --size 4096
 is_status 0 "PyTorch without memory is a row"
