@@ -84,7 +84,8 @@ setup_helm() {
     echo "setup_k8s: helm" >&2
 }
 
-version=$(sed -n 's|^\(require \|\t\)k8s.io/kubernetes \(v[^ ]*\).*|\2|p' kubernetes/go.mod)
+version=$(sed -n 's#^.*k8s.io/kubernetes \(v[0-9.]*\).*#\1#p' kubernetes/go.mod)
+[ -n "$version" ] || fail "tools/k8s/kubernetes/go.mod does not say which k8s.io/kubernetes"
 stamp="-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/client-go/pkg/version.gitVersion=$version"
 for program in kube-apiserver kube-scheduler kube-controller-manager kubectl; do
     build_program $program kubernetes k8s.io/kubernetes/cmd/$program 0 "$stamp"
