@@ -23,7 +23,7 @@ for file in "${files[@]}"; do
     fi
 done
 # A kind that is gone leaves no file behind.
-if [ "$(cd "$root" && find deploy/crds -name '*.yaml' | wc -l)" = "$((${#files[@]} - 1))" ]; then
+if [ "$(cd "$root" && find deploy/crds/ -name '*.yaml' | wc -l)" = "$((${#files[@]} - 1))" ]; then
     echo "ok $((number + 1)) - no definition without a kind"
 else
     echo "not ok $((number + 1)) - no definition without a kind"
