@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each effect under way is a job: at most two calls one after the other (look, then write; or
+ * create, then look). The jobs of a batch run side by side; a batch ends where the next effect
+ * is of another kind or about an object that is being written.
+ */
+#include "control/execute.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "control/kinds.h"
+
+enum { WINDOW = 16 };
+
+enum job_phase { JOB_LOOK, JOB_WRITE, JOB_CHECK };
+
+struct job {
+    struct execution *execution;
+    size_t index; /* of the effect */
+    enum job_phase phase;
+    uint64_t call;
+    struct job *next;
+};
+
+struct execution {
+    struct execute_options options;
+    struct effects effects;
+    size_t next;
+    struct job *jobs; /* under way */
+    size_t job_count;
+    bool stopping;
+    struct execute_outcome outcome;
+    struct kube_timer timer; /* goes on, or reports the end, from the loop */
+};
+
+static const struct {
+    const char *name;
+    enum kube_verb verb;
+} kind_table[EFFECT_KIND_COUNT] = {
+    [EFFECT_ENSURE] = {"ensure", KUBE_CREATE},    [EFFECT_APPLY] = {"apply", KUBE_APPLY},
+    [EFFECT_PATCH] = {"patch", KUBE_MERGE_PATCH}, [EFFECT_DELETE] = {"delete", KUBE_DELETE},
+    [EFFECT_EVENT] = {"event", KUBE_CREATE},
+};
+
+const char *effect_kind_name(enum effect_kind kind)
+{
+    assert(kind < EFFECT_KIND_COUNT);
+    return kind_table[kind].name;
+}
+
+json_t *effect_to_json(const struct effect *effect)
+{
+    bool event = effect->kind == EFFECT_EVENT;
+    json_t *json = json_pack(
+        "{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:s*}", "effect", kind_table[effect->kind].name,
+        "kind", effect->object_kind->kind, "namespace", effect->namespace, "name", effect->name,
+        "subresource", effect->subresource, "reason", effect->reason, "note", effect->note);
+
+    if (effect->body && !event)
+        json_object_set(json, "body", effect->body);
+    return json;
+}
+
+static struct effect *effect_of(const struct job *job)
+{
+    return &job->execution->effects.items.data[job->index];
+}
+
+static struct kube_target target_of(const struct effect *effect)
+{
+    return (struct kube_target){.kind = effect->object_kind,
+                                .namespace = effect->namespace,
+                                .name = effect->name,
+                                .subresource = effect->subresource};
+}
+
+/* The outcome is reported, and the next effects begin, from the loop: never from inside
+ * execute_start(). */
+static void wake(struct execution *execution)
+{
+    struct kube_loop *loop = kube_client_loop(execution->options.client);
+
+    kube_timer_set(&execution->timer, loop, kube_loop_now_ns(loop));
+}
+
+static void end_job(struct job *job)
+{
+    struct execution *execution = job->execution;
+    struct job **link = &execution->jobs;
+
+    while (*link != job)
+        link = &(*link)->next;
+    *link = job->next;
+    execution->job_count--;
+    free(job);
+    wake(execution);
+}
+
+/* The first failure is the one that is told. */
+static void fail(struct job *job, enum execute_end end, const struct kube_answer *answer)
+{
+    struct execute_outcome *outcome = &job->execution->outcome;
+
+    if (outcome->end == EXECUTE_DONE || outcome->end == EXECUTE_STOPPED) {
+        outcome->end = end;
+        outcome->failed = job->index;
+        outcome->retry_after_ns = answer->retry_after_ns;
+        outcome->unknown = answer->unknown;
+        outcome->error = answer->error;
+    }
+    job->execution->stopping = true;
+    end_job(job);
+}
+
+static void conflict(struct job *job, const char *why)
+{
+    const struct effect *effect = effect_of(job);
+    struct kube_answer answer = {.retry_after_ns = -1};
+
+    error_set(&answer.error, E_CONFLICT, "%s %s: %s", effect->object_kind->kind, effect->name,
+              why);
+    fail(job, EXECUTE_CONFLICT, &answer);
+}
+
+static void succeed(struct job *job, const json_t *answer)
+{
+    struct execution *execution = job->execution;
+
+    execution->outcome.carried_out++;
+    if (execution->options.wrote)
+        execution->options.wrote(execution->options.context, effect_of(job), answer);
+    end_job(job);
+}
+
+static void write_effect(struct job *job);
+static void on_answer(void *context, const struct kube_answer *answer);
+
+static void start_call(struct job *job, enum job_phase phase, const struct kube_call *call)
+{
+    job->phase = phase;
+    job->call = kube_client_start(job->execution->options.client, call, on_answer, job);
+}
+
+static void look(struct job *job, enum job_phase phase)
+{
+    struct kube_target target = target_of(effect_of(job));
+
+    target.subresource = NULL;
+    start_call(job, phase, &(struct kube_call){.verb = KUBE_GET, .target = target});
+}
+
+/* The quorum read before something destructive. */
+static void on_looked(struct job *job, const struct kube_answer *answer)
+{
+    const struct effect *effect = effect_of(job);
+    bool gone = answer->error.code == E_NOT_FOUND;
+
+    if (gone && effect->kind == EFFECT_DELETE) {
+        succeed(job, NULL);
+    } else if (gone) {
+        conflict(job, "it is gone");
+    } else if (answer->error.code != E_NONE) {
+        fail(job, EXECUTE_FAILED, answer);
+    } else if (effect->uid && strcmp(effect->uid, kube_metadata(answer->json, "uid")) != 0) {
+        conflict(job, "another object has its name now");
+    } else if (effect->resource_version &&
+               strcmp(effect->resource_version,
+                      kube_metadata(answer->json, "resourceVersion")) != 0) {
+        conflict(job, "it has changed since it was looked at");
+    } else if (effect->kind == EFFECT_DELETE &&
+               *kube_metadata(answer->json, "deletionTimestamp")) {
+        succeed(job, answer->json);
+    } else if (!job->execution->options.allowed(job->execution->options.context, effect)) {
+        job->execution->stopping = true; /* it took so long that much may have changed */
+        if (job->execution->outcome.end == EXECUTE_DONE)
+            job->execution->outcome.end = EXECUTE_STOPPED;
+        end_job(job);
+    } else {
+        write_effect(job);
+    }
+}
+
+static const char *hash_of(const json_t *object)
+{
+    const char *hash = json_string_value(json_object_get(
+        json_object_get(json_object_get(object, "metadata"), "annotations"), NOTE_HASH));
+
+    return hash ? hash : "";
+}
+
+/* After a creation that met something, or whose end is unknown. */
+static void on_checked(struct job *job, const struct kube_answer *answer)
+{
+    const struct effect *effect = effect_of(job);
+
+    if (answer->error.code == E_NOT_FOUND) {
+        conflict(job, "its creation got no answer, and it is not there: again");
+    } else if (answer->error.code != E_NONE) {
+        fail(job, EXECUTE_FAILED, answer);
+    } else if (strcmp(hash_of(effect->body), hash_of(answer->json)) != 0) {
+        struct kube_answer foreign = {.retry_after_ns = -1};
+        error_set(&foreign.error, E_CONFLICT,
+                  "%s %s is there already and is not what is wanted: its annotation %s is "
+                  "'%s', expected '%s'; delete it",
+                  effect->object_kind->kind, effect->name, NOTE_HASH, hash_of(answer->json),
+                  hash_of(effect->body));
+        fail(job, EXECUTE_FAILED, &foreign);
+    } else {
+        succeed(job, answer->json);
+    }
+}
+
+static void on_written(struct job *job, const struct kube_answer *answer)
+{
+    const struct effect *effect = effect_of(job);
+
+    if (answer->error.code == E_NONE)
+        succeed(job, answer->json);
+    else if (effect->kind == EFFECT_ENSURE &&
+             (answer->unknown || strcmp(answer->reason, "AlreadyExists") == 0))
+        look(job, JOB_CHECK);
+    else if (effect->kind == EFFECT_DELETE && answer->error.code == E_NOT_FOUND)
+        succeed(job, NULL);
+    else if (answer->error.code == E_CONFLICT || answer->error.code == E_NOT_FOUND)
+        fail(job, EXECUTE_CONFLICT, answer);
+    else
+        fail(job, EXECUTE_FAILED, answer);
+}
+
+static void on_answer(void *context, const struct kube_answer *answer)
+{
+    struct job *job = context;
+
+    job->call = 0;
+    switch (job->phase) {
+    case JOB_LOOK:
+        on_looked(job, answer);
+        break;
+    case JOB_CHECK:
+        on_checked(job, answer);
+        break;
+    case JOB_WRITE:
+        on_written(job, answer);
+        break;
+    }
+}
+
+/* A merge patch that is tied carries the version in its body. */
+static json_t *patch_body(const struct effect *effect)
+{
+    json_t *body = json_copy(effect->body);
+    json_t *metadata = json_object_get(body, "metadata");
+
+    if (!effect->resource_version)
+        return body;
+    metadata = metadata ? json_copy(metadata) : json_object();
+    json_object_set_new(metadata, "resourceVersion", json_string(effect->resource_version));
+    if (effect->uid)
+        json_object_set_new(metadata, "uid", json_string(effect->uid));
+    json_object_set_new(body, "metadata", metadata);
+    return body;
+}
+
+static void write_effect(struct job *job)
+{
+    const struct effect *effect = effect_of(job);
+    bool patches = effect->kind == EFFECT_PATCH;
+    json_t *body = patches ? patch_body(effect) : NULL;
+    struct kube_call call = {.verb = kind_table[effect->kind].verb,
+                             .target = target_of(effect),
+                             .body = patches ? body : effect->body,
+                             .field_manager = effect->manager,
+                             .attempts = 1, /* the Lease is asked before each sending */
+                             .force = effect->kind == EFFECT_APPLY};
+
+    assert(effect->kind != EFFECT_EVENT);
+    if (effect->kind == EFFECT_ENSURE)
+        call.target.name = NULL;
+    if (effect->kind == EFFECT_DELETE) {
+        call.body = NULL;
+        call.uid = effect->uid;
+        call.resource_version = effect->resource_version;
+    }
+    start_call(job, JOB_WRITE, &call);
+    json_decref(body);
+}
+
+static void start_job(struct execution *execution, size_t index)
+{
+    struct job *job = xcalloc(1, sizeof *job);
+
+    *job = (struct job){.execution = execution, .index = index, .next = execution->jobs};
+    execution->jobs = job;
+    execution->job_count++;
+    if (effect_of(job)->destructive)
+        look(job, JOB_LOOK);
+    else
+        write_effect(job);
+}
+
+static void emit(struct execution *execution, const struct effect *effect)
+{
+    const struct kube_event event = {.kind = effect->object_kind,
+                                     .object = effect->body,
+                                     .warning = effect->warning,
+                                     .reason = effect->reason,
+                                     .action = execution->options.action,
+                                     .note = effect->note};
+
+    if (execution->options.events)
+        kube_events_emit(execution->options.events, &event);
+    execution->outcome.carried_out++;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Whether the effect may go out beside those under way. */
+static bool may_join(const struct execution *execution, const struct effect *effect)
+{
+    for (const struct job *job = execution->jobs; job; job = job->next) {
+        const struct effect *other = effect_of(job);
+        if (other->kind != effect->kind || other->object_kind != effect->object_kind ||
+            !same_text(other->subresource, effect->subresource))
+            return false;
+        if (same_text(other->name, effect->name) &&
+            same_text(other->namespace, effect->namespace))
+            return false;
+    }
+    return true;
+}
+
+/* Begins what may begin now. */
+static void go_on(struct execution *execution)
+{
+    size_t window = execution->options.window ? execution->options.window : WINDOW;
+
+    while (!execution->stopping && execution->next < execution->effects.items.count) {
+        const struct effect *effect = &execution->effects.items.data[execution->next];
+        if (execution->job_count >= window || !may_join(execution, effect))
+            return;
+        if (!execution->options.allowed(execution->options.context, effect)) {
+            execution->stopping = true;
+            execution->outcome.end = EXECUTE_STOPPED;
+            return;
+        }
+        execution->next++;
+        if (effect->kind == EFFECT_EVENT)
+            emit(execution, effect);
+        else
+            start_job(execution, execution->next - 1);
+    }
+}
+
+static void on_timer(void *context)
+{
+    struct execution *execution = context;
+
+    go_on(execution);
+    if (execution->job_count > 0)
+        return;
+    struct execute_outcome outcome = execution->outcome;
+    if (outcome.failed != SIZE_MAX)
+        outcome.at = &execution->effects.items.data[outcome.failed];
+    execution->options.done(execution->options.context, &outcome);
+}
+
+struct execution *execute_start(const struct execute_options *options, struct effects *effects)
+{
+    struct execution *execution = xcalloc(1, sizeof *execution);
+
+    assert(options->client && options->allowed && options->done);
+    execution->options = *options;
+    execution->effects = *effects;
+    effects_init(effects);
+    execution->outcome = (struct execute_outcome){.failed = SIZE_MAX, .retry_after_ns = -1};
+    execution->timer = (struct kube_timer){.fire = on_timer, .context = execution};
+    wake(execution);
+    return execution;
+}
+
+void execute_stop(struct execution *execution)
+{
+    if (!execution->stopping && execution->next < execution->effects.items.count)
+        execution->outcome.end = EXECUTE_STOPPED;
+    execution->stopping = true;
+    wake(execution);
+}
+
+void execution_free(struct execution *execution)
+{
+    if (!execution)
+        return;
+    kube_timer_stop(&execution->timer);
+    while (execution->jobs) {
+        struct job *job = execution->jobs;
+        execution->jobs = job->next;
+        if (job->call)
+            kube_client_cancel(execution->options.client, job->call);
+        free(job);
+    }
+    effects_done(&execution->effects);
+    free(execution);
+}
