@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "control/actuator_internal.h"
 
 const struct actuator_ops *actuator_of(const struct world *world, const struct gpu_pool *pool)
@@ -30,16 +29,6 @@ const struct actuator_ops *actuator_of(const struct world *world, const struct g
 }
 
 /* --- names --- */
-
-void hash_text(const char *text, size_t digits, char *ret)
-{
-    char sum[72];
-
-    assert(digits <= 64);
-    file_sha256(text, strlen(text), sum);
-    memcpy(ret, sum + strlen("sha256:"), digits);
-    ret[digits] = '\0';
-}
 
 /* Letters and digits of a name, others as dashes, at most `limit` of them. */
 static void add_label_part(char *name, size_t *length, const char *part, size_t limit)
@@ -76,136 +65,7 @@ void actuator_slot_name(const struct actuator_slot *slot, const char *prefix, ch
     assert(length < 64);
 }
 
-void resource_name(const char *prefix, const struct mig_profile *profile, char ret_name[64])
-{
-    snprintf(ret_name, 64, "%s%s", prefix, profile->name);
-    for (char *at = ret_name + strlen(prefix); *at; at++)
-        if (!isalnum((unsigned char)*at) && *at != '.' && *at != '-')
-            *at = '.';
-}
-
-/* --- JSON --- */
-
-const char *json_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-const char *object_label(const json_t *object, const char *key)
-{
-    return json_text(json_object_get(json_object_get(object, "metadata"), "labels"), key);
-}
-
-const char *object_note(const json_t *object, const char *key)
-{
-    return json_text(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
-}
-
-static json_t *child_of(json_t *object, const char *key, json_t *(*make)(void), json_type type)
-{
-    json_t *child = json_object_get(object, key);
-
-    assert(json_is_object(object));
-    if (child && json_typeof(child) == type)
-        return child;
-    json_object_set_new(object, key, make());
-    return json_object_get(object, key);
-}
-
-json_t *json_child(json_t *object, const char *key)
-{
-    return child_of(object, key, json_object, JSON_OBJECT);
-}
-
-json_t *json_child_list(json_t *object, const char *key)
-{
-    return child_of(object, key, json_array, JSON_ARRAY);
-}
-
-/* --- pods --- */
-
-void pod_pin(json_t *pod, const char *node)
-{
-    json_t *affinity = json_child(json_child(pod, "spec"), "affinity");
-    json_t *required = json_child(json_child(affinity, "nodeAffinity"),
-                                  "requiredDuringSchedulingIgnoredDuringExecution");
-    json_t *terms = json_child_list(required, "nodeSelectorTerms"), *term;
-    size_t i;
-
-    assert(*node);
-    /* Terms are alternatives: each gets the node as a further demand. */
-    if (!json_array_size(terms))
-        json_array_append_new(terms, json_object());
-    json_array_foreach(terms, i, term)
-    {
-        if (!json_is_object(term))
-            continue;
-        json_array_append_new(json_child_list(term, "matchFields"),
-                              json_pack("{s:s, s:s, s:[s]}", "key", "metadata.name", "operator",
-                                        "In", "values", node));
-    }
-}
-
-void pod_set_variable(json_t *pod, const char *name, const char *value)
-{
-    json_t *containers = json_child_list(json_child(pod, "spec"), "containers"), *container;
-    size_t i, j;
-
-    json_array_foreach(containers, i, container)
-    {
-        if (!json_is_object(container))
-            continue;
-        json_t *variables = json_child_list(container, "env"), *variable;
-        json_t *entry = json_pack("{s:s, s:s}", "name", name, "value", value);
-        bool found = false;
-        json_array_foreach(variables, j, variable)
-        {
-            if (strcmp(json_text(variable, "name"), name) != 0)
-                continue;
-            json_array_set(variables, j, entry);
-            found = true;
-        }
-        if (!found)
-            json_array_append(variables, entry);
-        json_decref(entry);
-    }
-}
-
-void pod_add_resource(json_t *pod, const char *name)
-{
-    json_t *containers = json_child_list(json_child(pod, "spec"), "containers");
-    json_t *first = json_array_get(containers, 0);
-
-    if (!json_is_object(first))
-        return;
-    json_t *resources = json_child(first, "resources");
-    /* Of extended resources requests and limits must be the same. */
-    json_object_set_new(json_child(resources, "limits"), name, json_string("1"));
-    json_object_set_new(json_child(resources, "requests"), name, json_string("1"));
-}
-
 /* --- other owners --- */
-
-const char *device_attribute(const json_t *device, const char *name)
-{
-    const json_t *attributes = json_object_get(device, "attributes");
-    const json_t *value = json_object_get(attributes, name);
-
-    if (!value) {
-        char qualified[128];
-        snprintf(qualified, sizeof qualified, DRA_DRIVER "/%s", name);
-        value = json_object_get(attributes, qualified);
-    }
-    const char *text = json_text(value, "string");
-    return *text ? text : json_text(value, "version");
-}
-
-bool device_is_partition(const json_t *device)
-{
-    return !strcmp(device_attribute(device, "type"), "mig") ||
-           *device_attribute(device, "profile");
-}
 
 static bool slice_has_partitions(const json_t *slice, const char *node)
 {

@@ -57,6 +57,8 @@ static int run_read(struct run *run, struct error *err)
 {
     gpu_inventory_done(&run->inventory);
     run->inventory = (struct gpu_inventory){0};
+    if (run->options->only)
+        return gpu_inventory_read_one(run->driver, run->options->only, &run->inventory, err);
     return gpu_inventory_read(run->driver, &run->inventory, err);
 }
 

@@ -27,7 +27,9 @@ struct gpu_apply_options {
     const char *state_dir; /* lock and journal; see gpu_state_dir() */
     bool dry_run;          /* plan and report only: no lock, no journal */
     bool no_rollback;      /* after a failed step leave the GPUs as they are */
-    const char *proc;      /* NULL: "/proc"; where holders of device files are looked for */
+    /* This GPU alone is read and changed: a lost neighbour is in nobody's way. NULL: all. */
+    const struct gpu_identity *only;
+    const char *proc; /* NULL: "/proc"; where holders of device files are looked for */
     /* Set by a signal handler: no further step begins, and what was done is taken back
      * (E_INTERRUPTED). NULL: never. */
     const volatile sig_atomic_t *stop;

@@ -90,6 +90,24 @@ int gpu_inventory_read(const struct gpu_driver *driver, struct gpu_inventory *re
     return 0;
 }
 
+int gpu_inventory_read_one(const struct gpu_driver *driver, const struct gpu_identity *identity,
+                           struct gpu_inventory *ret_inventory, struct error *err)
+{
+    struct gpu_inventory inventory = {.driver_kind = driver->ops->kind};
+    struct gpu *gpu = vec_push(&inventory.gpus);
+
+    driver->ops->version(driver->self, inventory.driver_version);
+    gpu->identity = *identity;
+    gpu->processes_unknown = STR_EMPTY;
+    int r = gpu_inventory_refresh(driver, gpu, err);
+    if (r) {
+        gpu_inventory_done(&inventory);
+        return r;
+    }
+    *ret_inventory = inventory;
+    return 0;
+}
+
 /* --- finding --- */
 
 /* "0000:07:00.0" and "00000000:07:00.0" are one: domains compare as numbers. */

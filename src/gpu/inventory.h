@@ -35,6 +35,9 @@ struct gpu_inventory {
  * would let a plan forget it. Only the process list may be unknown (no permission). */
 int gpu_inventory_read(const struct gpu_driver *driver, struct gpu_inventory *ret_inventory,
                        struct error *err);
+/* An inventory of this one GPU, whatever became of the others. */
+int gpu_inventory_read_one(const struct gpu_driver *driver, const struct gpu_identity *identity,
+                           struct gpu_inventory *ret_inventory, struct error *err);
 /* Reads one GPU of the inventory again, after its mode changed. */
 int gpu_inventory_refresh(const struct gpu_driver *driver, struct gpu *gpu, struct error *err);
 /* Frees GPUs and live boards. */
