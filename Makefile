@@ -8,7 +8,7 @@ RUN_TESTS = tools/run_tests.sh
 SANITIZER_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	TSAN_OPTIONS=halt_on_error=1
 
-.PHONY: all help setup demo check asan tsan tidy analyze format definitions measure bench check-peers install clean
+.PHONY: all help setup demo check asan tsan tidy analyze format definitions measure bench check-peers check-k8s install clean
 
 all: $(BUILD)/build.ninja ## build build/tranche
 	@ninja -C $(BUILD)
@@ -89,6 +89,11 @@ check-peers: all ## tests against real clients and peers
 	@tools/fetch_packages.sh $(BUILD)
 	@tools/setup_peers.sh $(BUILD)
 	@$(RUN_TESTS) $(BUILD) peers
+
+check-k8s: all ## tests against a real Kubernetes control plane (the first run builds one)
+	@$(SETUP) check k8s
+	@tools/setup_k8s.sh $(BUILD)
+	@$(RUN_TESTS) $(BUILD) k8s
 
 install: all ## install to the prefix that Meson was given
 	@meson install -C $(BUILD)

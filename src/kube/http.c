@@ -32,7 +32,7 @@ struct exchange {
     uint64_t id;
     enum exchange_state state;
     char *method, *path, *content_type, *body;
-    size_t body_length;
+    size_t body_length, body_sent;
     bool stream;
     int64_t timeout_ns;
     struct kube_receiver receiver;
@@ -64,6 +64,20 @@ static bool is_streaming(const struct exchange *exchange)
 
     curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     return exchange->stream && status / 100 == 2;
+}
+
+/* Not CURLOPT_POSTFIELDS: libcurl would send those a second time, unasked, when a connection
+ * that was used before ends without an answer. What cannot be rewound it cannot send again, so
+ * that a change that may have been carried out is known to be one. */
+static size_t on_body(char *bytes, size_t size, size_t count, void *context)
+{
+    struct exchange *exchange = context;
+    size_t left = exchange->body_length - exchange->body_sent;
+    size_t length = size * count < left ? size * count : left;
+
+    memcpy(bytes, exchange->body + exchange->body_sent, length);
+    exchange->body_sent += length;
+    return length;
 }
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
@@ -224,7 +238,9 @@ static void set_request(struct exchange *exchange)
         CLEANUP(free_ptr) char *type = xasprintf("Content-Type: %s", exchange->content_type);
         exchange->headers = curl_slist_append(exchange->headers, type);
         exchange->headers = curl_slist_append(exchange->headers, "Expect:");
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, exchange->body);
+        curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_body);
+        curl_easy_setopt(easy, CURLOPT_READDATA, exchange);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_length);
     }
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, exchange->method);
@@ -240,6 +256,7 @@ static void launch(struct exchange *exchange)
     assert(exchange->easy && "libcurl is out of memory");
     exchange->retry_after_ns = -1;
     exchange->curl_text[0] = '\0';
+    exchange->body_sent = 0;
     set_request(exchange);
     set_identity(exchange);
     set_limits(exchange);
@@ -294,6 +311,8 @@ static void explain(const struct exchange *exchange, CURLcode code, struct error
 
     if (code == CURLE_OK || exchange->stopped)
         return;
+    if (code == CURLE_SEND_FAIL_REWIND)
+        why = "the connection ended before an answer came";
     if (exchange->too_large)
         error_set(ret, E_INPUT, "%s %s: the answer is larger than %zu bytes", exchange->method,
                   exchange->path, exchange->http->body_limit);

@@ -8,8 +8,9 @@
     proxy.fault("POST", "/pods", lose_answer=True)                   # carried out, no answer
     proxy.fault("GET", "/pods", delay_s=0.5, times=-1)               # -1: until clear()
     proxy.fault("GET", r"/pods(\\?|$)", stale=True, times=-1)         # the first answer, again and again
-    held = proxy.fault("GET", "watch=", hold=True, times=-1)         # events wait...
-    held.release()                                                   # ...and all come
+    held = proxy.fault("GET", "watch=", hold=True, times=-1)         # answers wait...
+    held = proxy.fault("GET", "watch=", hold_request=True)           # ...or requests do
+    held.release()                                                   # ...and go on
     proxy.cut_all(); proxy.refuse(True)                              # connections
     proxy.requests                                                   # (method, path, status)
 
@@ -54,7 +55,7 @@ class Rule:
 
 class Proxy:
     EFFECTS = {"cut_after", "status", "retry_after", "lose_answer", "lose_request", "delay_s", "stale", "hold",
-               "chunk"}
+               "hold_request", "chunk"}
 
     def __init__(self, port, authority, certificate):
         self.target = port
@@ -171,6 +172,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, body, rule, effect, entry):
         if effect.get("delay_s"):
             time.sleep(effect["delay_s"])
+        if effect.get("hold_request"):
+            rule.released.wait()
         if effect.get("lose_request"):
             raise _Cut
         if effect.get("status"):
