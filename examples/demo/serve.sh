@@ -6,7 +6,8 @@
 #     examples/demo/serve.sh BUILD        leaves BUILD/demo/summary.json and the day and night plans
 #
 # GPUs are simulated; each instance is a CPU quota. A whole GPU is 0.4 cores, so that the
-# servers, HAProxy and the clients fit on two, and rows measured at that size alone serve.
+# servers, HAProxy and the clients fit on two. Rows are measured at that size and through the
+# server, whose own work takes from the same quota.
 set -euo pipefail
 build=$1
 here=$(dirname "$0")
@@ -34,7 +35,7 @@ options=()
 for shape in "${shapes[@]}"; do
     options+=(--model "$build/models/${shape%%=*}.onnx" --shape "${shape/=//}")
 done
-"$tranche" bench sweep --allow-invalid --board a100-40gb --cpu-full-slice $full_slice --slices 1g,2g,3g,4g --batches 1 \
+"$tranche" bench sweep --served --allow-invalid --board a100-40gb --cpu-full-slice $full_slice --slices 1g,2g,3g,4g --batches 1 \
     "${options[@]}" -o "$demo/measurements-serving.csv" || [ $? -eq 1 ] # unsteady rows are told, and kept
 
 step "a plan for the day and one for the night"

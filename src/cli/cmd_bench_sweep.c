@@ -27,6 +27,7 @@ struct sweep_options {
     const char *output;
     bool append;
     bool allow_invalid;
+    bool served;
 };
 
 static const struct option_spec options[] = {
@@ -48,6 +49,9 @@ static const struct option_spec options[] = {
                 "keep the rows that FILE has; those measured again are replaced"),
     OPTION_FLAG(0, "allow-invalid", struct sweep_options, allow_invalid,
                 "end with exit status 0 also when a measurement is INVALID"),
+    OPTION_FLAG(0, "served", struct sweep_options, served,
+                "measure through the model server, as `tranche up` serves: rows hold what HTTP "
+                "and batching cost"),
     BENCH_HOW_OPTIONS("1.2", "3", "4"),
 };
 
@@ -173,6 +177,7 @@ static int read_all(struct sweep *sweep, struct error *err)
     const struct sweep_options *given = sweep->given;
     int batches[NUMBERS_MAX] = {0}, procs[NUMBERS_MAX] = {0};
     int failure = bench_settings(&given->how, &sweep->settings, &sweep->board, err);
+    sweep->settings.served = given->served;
     if (!failure)
         failure = read_models(sweep, err);
     if (!failure)

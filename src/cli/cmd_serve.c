@@ -104,11 +104,16 @@ static int announce(const struct server *server, const char *name,
 {
     CLEANUP(json_decref_ptr) json_t *event = json_object();
     CLEANUP(str_done) struct str line = STR_EMPTY;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     json_object_set_new(event, "event", json_string("ready"));
     json_object_set_new(event, "model", json_string(name));
     json_object_set_new(event, "port", json_integer(server_port(server)));
     json_object_set_new(event, "pid", json_integer(getpid()));
     json_object_set_new(event, "runtime", json_string(onnx_runtime_version(runtime)));
+    /* What a measurement through this server asks of a workload. */
+    json_object_set_new(event, "framework", json_string("onnxruntime"));
+    json_object_set_new(event, "version", json_string(onnx_runtime_version(runtime)));
+    json_object_set_new(event, "visible", visible ? json_string(visible) : json_null());
     json_write_line(event, &line);
     str_add_char(&line, '\n');
     return output_write(NULL, &line, err);

@@ -44,6 +44,7 @@ struct measure_settings {
     const char *uuid;           /* of the MIG instance or GPU; NULL for a CPU slice */
     const char *ort_library;    /* NULL: searched for */
     const char *const *command; /* an own workload in place of the built-in; NULL ends */
+    bool served;                /* by requests to a server in the slice: measure_served.h */
     int threads;                /* 0: the slice's cores, rounded up */
     double cpu_full_slice;      /* cores that stand for a whole GPU */
     int64_t period_ns;

@@ -9,6 +9,7 @@
 #include "base/stats.h"
 #include "load/child.h"
 #include "load/measure.h"
+#include "load/measure_served.h"
 #include "load/workload_command.h"
 
 enum { LISTEN_NS = 10000000 };
@@ -37,14 +38,22 @@ static void merge(struct measure_result *latest, const struct measure_result *ea
         latest->memory_peak_bytes = earlier->memory_peak_bytes;
 }
 
+static int measure_once(const struct measure_cell *cell,
+                        const struct measure_settings *settings,
+                        struct measure_result *ret_result, struct error *err)
+{
+    return (settings->served ? measure_served : measure_closed)(cell, settings, ret_result,
+                                                                err);
+}
+
 int measure_repeated(const struct measure_cell *cell, const struct measure_settings *settings,
                      int repetitions, struct measure_result *ret_result, struct error *err)
 {
     assert(repetitions >= 1);
-    int failure = measure_closed(cell, settings, ret_result, err);
+    int failure = measure_once(cell, settings, ret_result, err);
     for (int i = 1; i < repetitions && !failure && ret_result->status == STATUS_OK; i++) {
         struct measure_result latest;
-        failure = measure_closed(cell, settings, &latest, err);
+        failure = measure_once(cell, settings, &latest, err);
         if (!failure && latest.status == STATUS_OK)
             merge(&latest, ret_result);
         measure_result_done(ret_result);

@@ -40,8 +40,9 @@ static void fill_environment(struct workload_command *command)
     command->command.environment = command->environment;
 }
 
-void workload_command_fill(struct workload_command *command, const struct measure_cell *cell,
-                           const struct measure_settings *settings, double cpu_quota_cores)
+/* What both kinds have in common: the numbers as text, and the environment. */
+static void fill_numbers(struct workload_command *command, const struct measure_cell *cell,
+                         const struct measure_settings *settings, double cpu_quota_cores)
 {
     int threads = settings->threads;
     assert(cell->batch >= 1);
@@ -49,8 +50,15 @@ void workload_command_fill(struct workload_command *command, const struct measur
         threads = cpu_quota_cores > 1 ? (int)ceil(cpu_quota_cores) : 1;
     snprintf(command->threads, sizeof command->threads, "%d", threads);
     snprintf(command->batch, sizeof command->batch, "%d", cell->batch);
+    snprintf(command->procs, sizeof command->procs, "%d", cell->procs);
     snprintf(command->seed, sizeof command->seed, "%llu", (unsigned long long)settings->seed);
     fill_environment(command);
+}
+
+void workload_command_fill(struct workload_command *command, const struct measure_cell *cell,
+                           const struct measure_settings *settings, double cpu_quota_cores)
+{
+    fill_numbers(command, cell, settings, cpu_quota_cores);
     command->command.words = settings->command;
     if (settings->command)
         return;
@@ -65,4 +73,26 @@ void workload_command_fill(struct workload_command *command, const struct measur
     add_pair(command, "--provider", providers[settings->device]);
     add_pair(command, "--ort-library", settings->ort_library);
     add_pair(command, "--shape", cell->shapes);
+}
+
+void workload_command_fill_server(struct workload_command *command,
+                                  const struct measure_cell *cell,
+                                  const struct measure_settings *settings,
+                                  double cpu_quota_cores)
+{
+    assert(!settings->command);
+    fill_numbers(command, cell, settings, cpu_quota_cores);
+    command->command.words = command->words;
+    workload_command_add(command, "/proc/self/exe");
+    workload_command_add(command, "serve");
+    add_pair(command, "--name", WORKLOAD_SERVED_NAME);
+    add_pair(command, "--port", "0");
+    add_pair(command, "--batch", command->batch);
+    add_pair(command, "--procs", command->procs);
+    add_pair(command, "--max-wait-ms", "60000"); /* batches are full */
+    add_pair(command, "--threads", command->threads);
+    add_pair(command, "--provider", providers[settings->device]);
+    add_pair(command, "--ort-library", settings->ort_library);
+    add_pair(command, "--shapes", cell->shapes);
+    workload_command_add(command, cell->model);
 }

@@ -77,6 +77,7 @@ static int parse_ready(const json_t *event, struct ready_event *ready)
     copy_text(event, "device", ready->device, sizeof ready->device);
     copy_text(event, "name", ready->device_name, sizeof ready->device_name);
     copy_text(event, "visible", ready->visible, sizeof ready->visible);
+    ready->port = (int)json_integer_value(json_object_get(event, "port"));
     ready->waits = json_is_true(json_object_get(event, "waits"));
     parse_outputs(event, ready);
     return 0;

@@ -55,6 +55,7 @@ struct ready_event {
     char framework[PROTOCOL_NAME_MAX], version[PROTOCOL_NAME_MAX];
     char device[PROTOCOL_NAME_MAX], device_name[PROTOCOL_NAME_MAX];
     char visible[PROTOCOL_NAME_MAX]; /* CUDA_VISIBLE_DEVICES as the child saw it */
+    int port;                        /* of a server that measures through HTTP; 0: none */
     bool waits;                      /* starts only at the line "go" on its stdin */
     int output_count;
     struct output_summary outputs[PROTOCOL_OUTPUTS_MAX]; /* of a first run */

@@ -38,4 +38,21 @@ kill -TERM "$server"
 status=0
 wait "$server" || status=$?
 is_status 0 "SIGTERM ends it with 0"
+
+# Measured through the server.
+run "$TRANCHE" bench sweep --served -m small.onnx -S 1g -b 1,4 -d 0.3 --longest 5 --allow-invalid -o served.csv
+is_status 0 "bench sweep --served"
+python3 - served.csv <<'EOF'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert [r["batch"] for r in rows] == ["1", "4"], rows
+for r in rows:
+    assert "served over HTTP" in r["how"] and int(r["steps"]) >= 4, r
+    # As many requests as fill a batch are in flight: rate x latency is the batch (Little).
+    in_flight = float(r["throughput_rps"]) * float(r["latency_ms_mean"]) / 1e3
+    assert 0.5 < in_flight / int(r["batch"]) < 1.5, r
+EOF
+ok $? "its rows are of full batches, one at a time"
+fails 2 "ONNX files" "--served of a built-in model" bench sweep --served -m cnn -S 1g
+fails 2 "ONNX files" "--served of training" bench sweep --served -m small.onnx --task training -S 1g
 finish
