@@ -3,7 +3,8 @@
 # The second half of the demo: the day plan answers requests, is changed to the night plan
 # and back under load, and what came of it is counted.
 #
-#     examples/demo/serve.sh BUILD        leaves BUILD/demo/summary.json and the day and night plans
+#     examples/demo/serve.sh BUILD        leaves BUILD/demo/summary.json, the day and night plans, and both
+#                                     changes as they were measured
 #
 # GPUs are simulated; each instance is a CPU quota. A whole GPU is 0.4 cores, so that the
 # servers, HAProxy and the clients fit on two. Rows are measured at that size and through the
@@ -73,7 +74,7 @@ load "$change_seconds" during "$demo/plan-day.json" "$demo/plan-night.json" &
 loading=$!
 sleep 1
 for plan in night day; do
-    "$tranche" apply "$demo/plan-$plan.json" --spare 1 --json >"$state/change-$plan.json"
+    "$tranche" apply "$demo/plan-$plan.json" --spare 1 --json >"$demo/change-to-$plan.json"
     echo "changed to $plan"
 done
 wait $loading

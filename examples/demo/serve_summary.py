@@ -49,7 +49,7 @@ def attainment(before, after):
 
 def summary(state, demo):
     looks = [counts(read(f"{state}/status-{i}.json")) for i in range(4)]
-    changes = [read(f"{state}/change-{plan}.json") for plan in ("night", "day")]
+    changes = [read(f"{demo}/change-to-{plan}.json") for plan in ("night", "day")]
     held = all(s["minimum_rps"] >= s["floor_rps"] * (1 - 1e-9) for c in changes for s in c["services"])
     requests, failed = client_requests(state)
     services = []

@@ -37,7 +37,9 @@ const struct command cmd_report = {
     .description =
         "Makes one self-contained HTML page (pictures inside, no script, nothing fetched) with "
         "a "
-        "section for each file: measurements as CSV, plans, transitions and benchmark results.",
+        "section for each file: measurements as CSV, plans, transitions, changes as they were "
+        "measured "
+        "(`tranche apply --json`) and benchmark results.",
     .examples = "tranche report measurements.csv plan.json -o report.html",
     .options = options,
     .option_count = sizeof options / sizeof *options,

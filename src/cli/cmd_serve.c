@@ -5,10 +5,14 @@
  * up` starts one for each instance of a plan.
  */
 #include <assert.h>
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -24,8 +28,10 @@ struct serve_options {
     const char *name, *address, *provider, *ort_library, *shapes;
     long long port, batch, procs, queue, threads, connections, idle_timeout_s;
     double max_wait_ms, body_limit_mib, bodies_limit_mib;
-    bool cold;
+    bool cold, commands;
 };
+
+enum { MAX_WAIT_MS_MAX = 60000, COMMAND_MAX = 4096 };
 
 static const struct option_spec options[] = {
     OPTION_TEXT('n', "name", struct serve_options, name, "NAME", NULL,
@@ -51,6 +57,8 @@ static const struct option_spec options[] = {
     OPTION_TEXT(0, "shapes", struct serve_options, shapes, "SHAPES", NULL,
                 "shapes for the first run, like x=Nx3x320x320 (default: made up)"),
     OPTION_FLAG(0, "cold", struct serve_options, cold, "be ready without a first run"),
+    OPTION_FLAG(0, "commands", struct serve_options, commands,
+                "take commands on standard input, one a line: \"max-wait-ms MS\""),
     OPTION_NUMBER(0, "body-limit-mib", struct serve_options, body_limit_mib, "MIB", "64", 0.001,
                   4096, "largest request body"),
     OPTION_NUMBER(0, "bodies-limit-mib", struct serve_options, bodies_limit_mib, "MIB", "512",
@@ -137,6 +145,62 @@ static struct server_options server_options_of(const struct serve_options *given
     };
 }
 
+/* ---- until the end ---------------------------------------------------------------- */
+
+static void obey(struct server *server, const char *line)
+{
+    static const char MAX_WAIT[] = "max-wait-ms ";
+    double value;
+    if (text_starts_with(line, MAX_WAIT) && text_to_double(line + strlen(MAX_WAIT), &value) &&
+        value >= 0 && value <= MAX_WAIT_MS_MAX) {
+        server_set_max_wait(server, value);
+        log_write(LOG_INFO, "batching", "max_wait_ms=%g", value);
+    } else {
+        log_write(LOG_WARN, "unknown command", "line=\"%.60s\"", line);
+    }
+}
+
+/* Obeys the whole lines of what standard input has; false at its end. */
+static bool read_commands(struct server *server, struct str *lines)
+{
+    char bytes[512];
+    ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+    if (got <= 0)
+        return got < 0 && errno == EINTR;
+    str_add_bytes(lines, bytes, (size_t)got);
+    for (char *end; (end = strchr(lines->bytes, '\n'));) {
+        *end = '\0';
+        obey(server, lines->bytes);
+        size_t used = (size_t)(end - lines->bytes) + 1;
+        memmove(lines->bytes, lines->bytes + used, lines->length - used + 1);
+        lines->length -= used;
+    }
+    if (lines->length > COMMAND_MAX)
+        str_clear(lines);
+    return true;
+}
+
+/* Returns the signal that ends the server. */
+static int wait_for_end(const sigset_t *ends, struct server *server, bool commands)
+{
+    CLEANUP(str_done) struct str lines = STR_EMPTY;
+    CLEANUP(close_fd) int fd = signalfd(-1, ends, SFD_CLOEXEC);
+    struct signalfd_siginfo info;
+    assert(fd >= 0);
+    while (commands) {
+        struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+                               {.fd = STDIN_FILENO, .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0)
+            continue;
+        if (fds[0].revents)
+            break;
+        commands = read_commands(server, &lines);
+    }
+    while (read(fd, &info, sizeof info) != (ssize_t)sizeof info)
+        ;
+    return (int)info.ssi_signo;
+}
+
 static int run(const void *parsed, struct arguments arguments, struct error *err)
 {
     const struct serve_options *given = parsed;
@@ -172,8 +236,7 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     if (failed)
         return failed;
 
-    int signal_number = 0;
-    sigwait(&ends, &signal_number);
+    int signal_number = wait_for_end(&ends, server, given->commands);
     log_write(LOG_INFO, "draining", "model=%s signal=%d", name, signal_number);
     return 0; /* cleanup drains the server before the session goes */
 }

@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "report/html.h"
 
-static const struct report_section *const SECTIONS[] = {&report_measurements, &report_plan,
-                                                        &report_results, &report_transition};
+static const struct report_section *const SECTIONS[] = {
+    &report_measurements, &report_plan, &report_results, &report_transition, &report_change};
 enum { SECTION_COUNT = sizeof SECTIONS / sizeof *SECTIONS };
 
 static bool looks_like_json(const struct str *bytes)

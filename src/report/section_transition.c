@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "draw/chart.h"
+#include "report/action_colours.h"
 #include "report/html.h"
 #include "report/report.h"
 #include "transition/document.h"
@@ -47,14 +48,6 @@ static void add_summary(const struct transition *transition, struct str *html)
     html_add_paragraph(html, NULL, words.bytes);
 }
 
-static const enum canvas_colour KIND_COLOURS[ACTION_KIND_COUNT] = {
-    [ACTION_CREATE_INSTANCE] = CANVAS_SERIES + 0,
-    [ACTION_DELETE_INSTANCE] = CANVAS_SERIES + 8,
-    [ACTION_START] = CANVAS_GOOD,
-    [ACTION_DRAIN] = CANVAS_SERIES + 1,
-    [ACTION_STOP] = CANVAS_BAD,
-};
-
 static const char *action_label(const struct transition *transition, size_t index,
                                 struct arena *arena)
 {
@@ -83,7 +76,7 @@ static void add_actions(const struct transition *transition, struct schedule *sc
             end[i] = ours ? schedule->end[i] : NAN;
         }
         series[kind] = (struct chart_series){.label = action_kind_name((enum action_kind)kind),
-                                             .colour = KIND_COLOURS[kind],
+                                             .colour = action_colours[kind],
                                              .x = begin,
                                              .y = end,
                                              .count = count};

@@ -5,8 +5,8 @@
  *
  *     {"record": "up", "settings": {…}, "plan": {…}}
  *     {"record": "gpu", "id": …, "uuid": …, "number": N, "found": "LAYOUT"}
- *     {"record": "transition", "document": {…}, "plan": {…}, "models": {…}}
- *     {"record": "begin"|"done", "action": ID}
+ *     {"record": "transition", "document": {…}, "plan": {…}, "models": {…}, "at": SECONDS}
+ *     {"record": "begin"|"done", "action": ID, "at": SECONDS}
  *     {"record": "complete"}
  *     {"record": "down"}
  *

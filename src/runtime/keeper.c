@@ -76,6 +76,7 @@ static int say_live(const struct keeper *keeper, struct error *err)
     json_object_set_new(live, "identity", json_string(spec_text(keeper, "identity")));
     json_object_set_new(live, "ready", json_boolean(keeper->ready));
     json_object_set_new(live, "port", json_integer(keeper->port));
+    json_object_set_new(live, "max_wait_ms", json_real(spec_number(keeper, "max_wait_ms")));
     json_object_set_new(live, "server", process_id_to_json(&server));
     json_write_line(live, &text);
     return file_write(keeper->live_path, text.bytes, text.length, err);
@@ -131,6 +132,7 @@ static int start_server(struct keeper *keeper, struct error *err)
                                     spec_text(keeper, "model"),
                                     "--name",
                                     spec_text(keeper, "service"),
+                                    "--commands",
                                     "--port",
                                     "0",
                                     "--batch",
@@ -143,7 +145,7 @@ static int start_server(struct keeper *keeper, struct error *err)
                                     threads,
                                     "--provider",
                                     spec_text(keeper, "provider")};
-    size_t count = 17;
+    size_t count = 18;
     if (spec_text(keeper, "ort_library")) {
         words[count++] = "--ort-library";
         words[count++] = spec_text(keeper, "ort_library");
@@ -205,15 +207,37 @@ static int read_output(struct keeper *keeper, int *fd, bool is_stdout, struct er
 
 /* ---- life ------------------------------------------------------------------------- */
 
-static void begin_end(struct keeper *keeper)
+/* What can be changed in a running server: how long requests wait for their batch. */
+static int retune(struct keeper *keeper, struct error *err)
+{
+    json_t *before = keeper->spec;
+    char line[64];
+    keeper->spec = NULL;
+    if (read_spec(keeper, err) != 0) { /* the one in force stays */
+        json_decref(keeper->spec);
+        keeper->spec = before;
+        return 0;
+    }
+    json_decref(before);
+    int length =
+        snprintf(line, sizeof line, "max-wait-ms %.3f\n", spec_number(keeper, "max_wait_ms"));
+    if (write(keeper->server->stdin_fd, line, (size_t)length) != length)
+        return error_set_errno(err, E_IO, "%s: the server takes no commands", keeper->key);
+    return say_live(keeper, err);
+}
+
+static int heed_signal(struct keeper *keeper, struct error *err)
 {
     struct signalfd_siginfo info;
     if (read(keeper->signal_fd, &info, sizeof info) != (ssize_t)sizeof info || keeper->ending)
-        return;
+        return 0;
+    if (info.ssi_signo == SIGHUP)
+        return retune(keeper, err);
     keeper->ending = true;
     keeper->deadline_ns = clock_now_ns(clock_real()) + DRAIN_TIMEOUT_NS;
     slice_process_signal(keeper->server, SIGTERM);
     slice_process_signal(keeper->server, SIGCONT);
+    return 0;
 }
 
 static int end_of_server(const struct keeper *keeper, struct error *err)
@@ -237,8 +261,8 @@ static int watch(struct keeper *keeper, struct error *err)
         int failed = 0;
         if (poll(fds, 3, POLL_MS) > 0) {
             if (fds[0].revents)
-                begin_end(keeper);
-            if (fds[1].revents)
+                failed = heed_signal(keeper, err);
+            if (fds[1].revents && !failed)
                 failed = read_output(keeper, &keeper->server->stdout_fd, true, err);
             if (fds[2].revents && !failed)
                 failed = read_output(keeper, &keeper->server->stderr_fd, false, err);
@@ -257,6 +281,7 @@ static int take_signals(struct keeper *keeper, struct error *err)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     keeper->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

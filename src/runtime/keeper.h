@@ -11,9 +11,11 @@
  *
  * While it lives it holds units/KEY.lock, and says how far it is in units/KEY.live:
  *
- *     {"pid", "start", "identity", "ready": bool, "port", "server": {"pid",
+ *     {"pid", "start", "identity", "ready": bool, "port", "max_wait_ms", "server": {"pid",
  *      "start"}}
  *
+ * SIGHUP: it reads KEY.json again, and tells the server a new max_wait_ms, the only thing
+ * that may have changed; once it stands in KEY.live, it is in force.
  * SIGTERM: the server answers what it accepted, then both end, and KEY.live is removed.
  */
 #ifndef TRANCHE_RUNTIME_KEEPER_H

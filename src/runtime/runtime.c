@@ -21,6 +21,7 @@
 #define SECOND_NS          INT64_C(1000000000)
 #define STATISTICS_NS      (SECOND_NS / 2)
 #define START_TIMEOUT_NS   (180 * SECOND_NS)
+#define TUNE_RETRY_NS      (SECOND_NS / 2)
 #define HANG_NS            (5 * SECOND_NS)
 #define BACKOFF_FIRST_NS   (SECOND_NS / 5)
 #define BACKOFF_LONGEST_NS (10 * SECOND_NS)
@@ -291,6 +292,20 @@ static bool adopt(struct runtime *runtime, struct unit *unit, int64_t now_ns)
     return false;
 }
 
+static void tune(struct runtime *runtime, struct unit *unit, int64_t now_ns)
+{
+    CLEANUP(json_decref_ptr) json_t *spec = NULL;
+    struct error err = {0};
+    if (unit_is_tuned(unit) || now_ns - unit->tuned_ns < TUNE_RETRY_NS)
+        return;
+    unit->tuned_ns = now_ns;
+    int failed = runtime_unit_spec(runtime, unit, &spec, &err);
+    if (!failed)
+        failed = unit_retune(unit, runtime->folder, spec, &err);
+    if (failed)
+        say(runtime, LOG_ERROR, unit, err.text);
+}
+
 static void watch_health(struct runtime *runtime, struct unit *unit, int64_t now_ns)
 {
     if (unit->router_state != SERVER_DOWN) {
@@ -318,6 +333,7 @@ static void tick_serving(struct runtime *runtime, struct unit *unit, bool alive,
     } else if (!unit->routed) {
         route(runtime, unit);
     } else {
+        tune(runtime, unit, now_ns);
         watch_health(runtime, unit, now_ns);
     }
 }
@@ -615,7 +631,7 @@ void runtime_free(struct runtime *runtime)
     router_done(&runtime->router);
     router_statistics_done(&runtime->statistics);
     traffic_done(&runtime->traffic);
-    json_decref(runtime->last.services);
+    json_decref(runtime->last_change);
     json_decref(runtime->settings);
     close_fd(&runtime->lock_fd);
     free(runtime->folder);

@@ -22,6 +22,7 @@
 #include "runtime/events.h"
 #include "runtime/machine.h"
 #include "runtime/router.h"
+#include "runtime/timeline.h"
 #include "runtime/traffic.h"
 #include "runtime/unit.h"
 #include "transition/document.h"
@@ -39,19 +40,11 @@ enum runtime_phase {
 struct change {
     struct transition transition;
     struct plan to;
-    bool *begun, *done;  /* one entry an action */
-    int *gpus;           /* machine's GPU of each of the transition's */
-    double *minimum_rps; /* least capacity that was ready, by service of the transition */
-    int64_t started_ns, retry_ns;
+    bool *begun, *done; /* one entry an action */
+    int *gpus;          /* machine's GPU of each of the transition's */
+    struct timeline timeline;
+    int64_t retry_ns;
     bool renamed; /* the GPUs have the ids of `to` already */
-};
-
-/* How the last change ended. */
-struct change_result {
-    int number; /* 0: there was none since this runtime started */
-    double seconds;
-    int actions;
-    json_t *services; /* [{"name", "floor_rps", "minimum_rps"}] */
 };
 
 struct runtime {
@@ -61,7 +54,7 @@ struct runtime {
     struct plan plan; /* in force, or what a change starts from */
     struct change *change;
     int change_number;
-    struct change_result last;
+    json_t *last_change; /* how the last one went, timeline.h's; NULL: none yet */
     enum runtime_phase phase;
     struct machine machine;
     struct router router;
@@ -121,7 +114,8 @@ int runtime_replay(struct runtime *runtime, struct error *err);
 /* The journal shortened to what is so now. */
 int runtime_compact(struct runtime *runtime, struct error *err);
 
-struct change *change_new(const struct transition *stolen, const struct plan *to_stolen);
+struct change *change_new(const struct transition *stolen, const struct plan *to_stolen,
+                          double started_unix_s);
 void change_free(struct change *change);
 /* What a begun action makes of the units. */
 void change_enact(struct runtime *runtime, int action);

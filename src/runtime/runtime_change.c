@@ -17,7 +17,8 @@
 
 #define RETRY_NS INT64_C(1000000000)
 
-struct change *change_new(const struct transition *stolen, const struct plan *to_stolen)
+struct change *change_new(const struct transition *stolen, const struct plan *to_stolen,
+                          double started_unix_s)
 {
     struct change *change = xcalloc(1, sizeof *change);
     size_t actions = stolen->actions.count;
@@ -26,10 +27,7 @@ struct change *change_new(const struct transition *stolen, const struct plan *to
     change->begun = xcalloc(actions, sizeof *change->begun);
     change->done = xcalloc(actions, sizeof *change->done);
     change->gpus = xcalloc(stolen->gpus.count, sizeof *change->gpus);
-    change->minimum_rps = xcalloc(stolen->services.count, sizeof *change->minimum_rps);
-    for (size_t s = 0; s < stolen->services.count; s++)
-        change->minimum_rps[s] = INFINITY;
-    change->started_ns = clock_now_ns(clock_real());
+    timeline_init(&change->timeline, stolen, started_unix_s);
     return change;
 }
 
@@ -42,7 +40,7 @@ void change_free(struct change *change)
     free(change->begun);
     free(change->done);
     free(change->gpus);
-    free(change->minimum_rps);
+    timeline_done(&change->timeline);
     free(change);
 }
 
@@ -200,11 +198,14 @@ static bool is_finished(struct runtime *runtime, const struct transition_action 
     return false;
 }
 
+/* Times in the journal are wall time: the next runtime tells the change's from them. */
 static bool record_action(struct runtime *runtime, const char *what, const char *id)
 {
     struct error err = {0};
-    if (runtime_record(runtime, json_pack("{s:s, s:s}", "record", what, "action", id), &err) ==
-        0)
+    if (runtime_record(
+            runtime,
+            json_pack("{s:s, s:s, s:f}", "record", what, "action", id, "at", timeline_wall_s()),
+            &err) == 0)
         return true;
     say_blocked(runtime, "the change waits", &err);
     return false;
@@ -231,6 +232,7 @@ static bool settle_finished(struct runtime *runtime)
         if (!record_action(runtime, "done", action->id))
             return false;
         change_settle(runtime, (int)a);
+        change->timeline.done_s[a] = timeline_now_s(&change->timeline);
         describe(change, action, text, sizeof text);
         events_add(&runtime->events, LOG_INFO, "done: %s", text);
     }
@@ -247,18 +249,19 @@ static bool begin_ready(struct runtime *runtime)
         const struct transition_action *action = &change->transition.actions.data[ready[i]];
         if (!record_action(runtime, "begin", action->id))
             return false;
+        change->timeline.begun_s[ready[i]] = timeline_now_s(&change->timeline);
         change_enact(runtime, ready[i]);
     }
     return true;
 }
 
-static void note_minimum(struct runtime *runtime)
+static void note_ready(struct runtime *runtime)
 {
     struct change *change = runtime->change;
-    for (size_t s = 0; s < change->transition.services.count; s++) {
-        double ready = runtime_capacity_rps(runtime, change->transition.services.data[s].name);
-        change->minimum_rps[s] = fmin(change->minimum_rps[s], ready);
-    }
+    for (size_t s = 0; s < change->transition.services.count; s++)
+        timeline_note_ready(
+            &change->timeline, s,
+            runtime_capacity_rps(runtime, change->transition.services.data[s].name));
 }
 
 /* ---- the end of a change ---------------------------------------------------------- */
@@ -284,19 +287,6 @@ static void rename_gpus(struct runtime *runtime)
             runtime->machine.gpus.data[index[g]].id = xstrdup(change->to.gpus.data[g].id);
 }
 
-static json_t *result_services(const struct change *change)
-{
-    json_t *list = json_array();
-    for (size_t s = 0; s < change->transition.services.count; s++) {
-        double minimum = change->minimum_rps[s];
-        json_array_append_new(
-            list, json_pack("{s:s, s:f, s:f}", "name", change->transition.services.data[s].name,
-                            "floor_rps", change->transition.services.data[s].floor_rps,
-                            "minimum_rps", isfinite(minimum) ? minimum : 0.0));
-    }
-    return list;
-}
-
 /* A service without a server any more gives its backend back. */
 static void forget_services(struct runtime *runtime)
 {
@@ -320,20 +310,40 @@ static void complete(struct runtime *runtime)
         say_blocked(runtime, "the change waits to be recorded", &err);
         return;
     }
-    json_decref(runtime->last.services);
-    runtime->last = (struct change_result){
-        .number = runtime->change_number,
-        .seconds = (double)(clock_now_ns(clock_real()) - change->started_ns) / 1e9,
-        .actions = (int)change->transition.actions.count,
-        .services = result_services(change)};
+    json_decref(runtime->last_change);
+    runtime->last_change =
+        timeline_to_json(&change->timeline, &change->transition, runtime->change_number);
+    events_add(&runtime->events, LOG_INFO, "change %d is complete: %zu actions in %.1f s",
+               runtime->change_number, change->transition.actions.count,
+               timeline_now_s(&change->timeline));
     plan_done(&before);
     plan_init(&change->to); /* moved */
     runtime->change = NULL;
     change_free(change);
     runtime->phase = PHASE_SERVING;
     forget_services(runtime);
-    events_add(&runtime->events, LOG_INFO, "change %d is complete: %d actions in %.1f s",
-               runtime->last.number, runtime->last.actions, runtime->last.seconds);
+}
+
+/* What actions do not tell: instances that stay may wait for their batches otherwise in the
+ * new plan. Whether all do by now. */
+static bool tune_kept(struct runtime *runtime)
+{
+    const struct change *change = runtime->change;
+    bool tuned = true;
+    for (size_t g = 0; g < change->to.gpus.count; g++) {
+        const struct plan_gpu *gpu = &change->to.gpus.data[g];
+        const char *here = transition_match_of(&change->transition, gpu->id);
+        int index = machine_find(&runtime->machine, here && !change->renamed ? here : gpu->id);
+        for (size_t i = 0; i < gpu->instances.count && index >= 0; i++) {
+            const struct plan_instance *instance = &gpu->instances.data[i];
+            struct unit *unit = runtime_find_unit(runtime, index, instance->start);
+            if (!unit)
+                continue;
+            unit->max_wait_ms = instance->max_wait_ms;
+            tuned = tuned && (!unit->routed || unit_is_tuned(unit));
+        }
+    }
+    return tuned;
 }
 
 void change_tick(struct runtime *runtime, int64_t now_ns)
@@ -341,12 +351,12 @@ void change_tick(struct runtime *runtime, int64_t now_ns)
     struct change *change = runtime->change;
     bool all = true;
     assert(change);
-    note_minimum(runtime);
+    note_ready(runtime);
     if (now_ns < change->retry_ns || !settle_finished(runtime) || !begin_ready(runtime))
         return;
     for (size_t a = 0; a < change->transition.actions.count; a++)
         all = all && change->done[a];
-    if (all)
+    if (all && tune_kept(runtime))
         complete(runtime);
 }
 
@@ -390,8 +400,9 @@ static int begin_change(struct runtime *runtime, const json_t *plan, const json_
     int failed = change_take_gpus(runtime, err);
     if (!failed)
         failed = runtime_record(runtime,
-                                json_pack("{s:s, s:O, s:O, s:O?}", "record", "transition",
-                                          "document", document, "plan", plan, "models", models),
+                                json_pack("{s:s, s:O, s:O, s:O?, s:f}", "record", "transition",
+                                          "document", document, "plan", plan, "models", models,
+                                          "at", change->timeline.started_unix_s),
                                 err);
     return failed;
 }
@@ -418,7 +429,7 @@ int runtime_apply(struct runtime *runtime, const json_t *plan, const json_t *mod
         transition_done(&transition);
         return failed;
     }
-    runtime->change = change_new(&transition, &to);
+    runtime->change = change_new(&transition, &to, timeline_wall_s());
     failed = begin_change(runtime, plan, models, err);
     if (failed) {
         change_free(runtime->change);

@@ -74,7 +74,10 @@ static int replay_transition(struct runtime *runtime, const json_t *record, stru
         return failed;
     }
     merge_models(runtime, json_object_get(record, "models"));
-    runtime->change = change_new(&transition, &to);
+    const json_t *at = json_object_get(record, "at");
+    runtime->change = change_new(
+        &transition, &to, json_is_number(at) ? json_number_value(at) : timeline_wall_s());
+    timeline_note_gap(&runtime->change->timeline);
     runtime->phase = PHASE_CHANGING;
     runtime->change_number = 1;
     return 0;
@@ -88,7 +91,12 @@ static int replay_action(struct runtime *runtime, const json_t *record, bool don
         runtime->change && id ? transition_find_action(&runtime->change->transition, id) : -1;
     if (action < 0)
         return error_set(err, E_INPUT, "%s: an action of no transition", runtime->journal_path);
+    struct timeline *timeline = &runtime->change->timeline;
+    const json_t *at = json_object_get(record, "at");
     (done ? runtime->change->done : runtime->change->begun)[action] = true;
+    if (json_is_number(at))
+        (done ? timeline->done_s : timeline->begun_s)[action] =
+            json_number_value(at) - timeline->started_unix_s;
     return 0;
 }
 

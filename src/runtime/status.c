@@ -132,15 +132,6 @@ static json_t *change_to_json(const struct runtime *runtime)
                      "running", running);
 }
 
-static json_t *last_to_json(const struct runtime *runtime)
-{
-    const struct change_result *last = &runtime->last;
-    if (last->number == 0)
-        return json_null();
-    return json_pack("{s:i, s:i, s:f, s:O}", "number", last->number, "actions", last->actions,
-                     "seconds", last->seconds, "services", last->services);
-}
-
 json_t *status_to_json(const struct runtime *runtime)
 {
     json_t *services = services_to_json(runtime);
@@ -154,7 +145,8 @@ json_t *status_to_json(const struct runtime *runtime)
     json_object_set_new(json, "gpus", gpus_to_json(runtime));
     json_object_set_new(json, "services", services);
     json_object_set_new(json, "change", change_to_json(runtime));
-    json_object_set_new(json, "last_change", last_to_json(runtime));
+    json_object_set_new(json, "last_change",
+                        runtime->last_change ? json_incref(runtime->last_change) : json_null());
     json_object_set_new(json, "events", events_to_json(&runtime->events));
     json_object_set_new(json, "plan", plan_to_json(&runtime->plan));
     return json;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include "base/str.h"
 
 #define KILL_WAIT_NS INT64_C(5000000000)
+/* Servers are told microseconds. */
+static const double TUNED_WITHIN_MS = 0.001;
 
 static char *unit_file(const struct unit *unit, const char *folder, const char *suffix)
 {
@@ -47,14 +50,20 @@ static void run_keeper(const char *program, const char *folder, const char *key,
     _exit(127);
 }
 
-int unit_launch(struct unit *unit, const char *folder, const json_t *spec, struct error *err)
+static int write_spec(const struct unit *unit, const char *folder, const json_t *spec,
+                      struct error *err)
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;
     CLEANUP(free_ptr) char *path = unit_file(unit, folder, "json");
+    json_write_line(spec, &text);
+    return file_write(path, text.bytes, text.length, err);
+}
+
+int unit_launch(struct unit *unit, const char *folder, const json_t *spec, struct error *err)
+{
     CLEANUP(free_ptr) char *log = xasprintf("%s/log/%s.log", folder, unit->key);
     const char *program = json_string_value(json_object_get(spec, "program"));
-    json_write_line(spec, &text);
-    int failed = file_write(path, text.bytes, text.length, err);
+    int failed = write_spec(unit, folder, spec, err);
     if (failed)
         return failed;
     CLEANUP(close_fd) int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -74,6 +83,20 @@ int unit_launch(struct unit *unit, const char *folder, const json_t *spec, struc
     return 0;
 }
 
+int unit_retune(struct unit *unit, const char *folder, const json_t *spec, struct error *err)
+{
+    int failed = write_spec(unit, folder, spec, err);
+    if (!failed)
+        process_id_signal(&unit->keeper, SIGHUP);
+    return failed;
+}
+
+bool unit_is_tuned(const struct unit *unit)
+{
+    double wanted_ms = isnan(unit->max_wait_ms) ? 0 : unit->max_wait_ms;
+    return fabs(unit->live_max_wait_ms - wanted_ms) < TUNED_WITHIN_MS;
+}
+
 bool unit_look(struct unit *unit, const char *folder)
 {
     CLEANUP(free_ptr) char *path = unit_file(unit, folder, "live");
@@ -90,6 +113,8 @@ bool unit_look(struct unit *unit, const char *folder)
     unit->server = process_id_from_json(json_object_get(live, "server"));
     unit->port = (int)json_integer_value(json_object_get(live, "port"));
     unit->ready = json_is_true(json_object_get(live, "ready"));
+    const json_t *wait = json_object_get(live, "max_wait_ms");
+    unit->live_max_wait_ms = json_is_number(wait) ? json_number_value(wait) : NAN;
     snprintf(unit->identity, sizeof unit->identity, "%s", identity ? identity : "");
     return true;
 }

@@ -35,7 +35,9 @@ struct unit {
     struct process_id keeper, server;
     bool ready; /* the server answers */
     int port;
-    bool routed; /* HAProxy has it */
+    double live_max_wait_ms; /* of the server that runs; NAN: not said */
+    int64_t tuned_ns;        /* when it was last told another one */
+    bool routed;             /* HAProxy has it */
     bool drained_in_router;
     enum router_server_state router_state;
     int sessions, weight;
@@ -47,6 +49,10 @@ struct unit {
 
 /* Writes units/KEY.json and starts its keeper from `program`. */
 int unit_launch(struct unit *unit, const char *folder, const json_t *spec, struct error *err);
+/* Tells the keeper that lives what can be changed while the server runs. */
+int unit_retune(struct unit *unit, const char *folder, const json_t *spec, struct error *err);
+/* Whether the server waits for batches as long as it shall. */
+bool unit_is_tuned(const struct unit *unit);
 /* Reads units/KEY.live: fills keeper, server, ready and port; false when no keeper lives. */
 bool unit_look(struct unit *unit, const char *folder);
 /* Asks it to end, or ends it and its server at once. */

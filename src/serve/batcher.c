@@ -345,6 +345,23 @@ void batcher_drain(struct batcher *batcher)
     pthread_mutex_unlock(&batcher->lock);
 }
 
+void batcher_set_max_wait(struct batcher *batcher, double max_wait_ms)
+{
+    assert(max_wait_ms >= 0);
+    pthread_mutex_lock(&batcher->lock);
+    batcher->options.max_wait_ms = max_wait_ms;
+    pthread_cond_broadcast(&batcher->changed); /* what waits may be due now */
+    pthread_mutex_unlock(&batcher->lock);
+}
+
+struct batcher_options batcher_options_now(struct batcher *batcher)
+{
+    pthread_mutex_lock(&batcher->lock);
+    struct batcher_options options = batcher->options;
+    pthread_mutex_unlock(&batcher->lock);
+    return options;
+}
+
 struct batcher_stats batcher_stats(struct batcher *batcher)
 {
     pthread_mutex_lock(&batcher->lock);

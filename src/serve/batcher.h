@@ -55,6 +55,11 @@ CLEANUP_DEFINE_FREE(batcher)
 int batcher_submit(struct batcher *batcher, struct batch_item *item, struct error *err);
 /* Refuses what comes from now on, and returns when all that was accepted is complete. */
 void batcher_drain(struct batcher *batcher);
+/* From now on requests wait at most this long for their batch to fill, those that wait
+ * already too; safe from any thread. */
+void batcher_set_max_wait(struct batcher *batcher, double max_wait_ms);
+/* The options in force. */
+struct batcher_options batcher_options_now(struct batcher *batcher);
 /* What has been done so far; safe from any thread. */
 struct batcher_stats batcher_stats(struct batcher *batcher);
 

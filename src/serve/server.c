@@ -241,8 +241,8 @@ static void answer_get(struct server *server, enum route route, struct answer *a
     } else if (route == ROUTE_MODEL) {
         kserve_model_metadata(server->session, server->options.model, &answer->body);
     } else if (route == ROUTE_MODEL_CONFIG) {
-        triton_config_write(server->session, server->options.model, &server->options.batcher,
-                            &answer->body);
+        struct batcher_options batching = batcher_options_now(server->batcher);
+        triton_config_write(server->session, server->options.model, &batching, &answer->body);
     } else if (route == ROUTE_MODEL_STATS) {
         struct batcher_stats stats = batcher_stats(server->batcher);
         triton_stats_write(&server->metrics, &stats, server->options.model, &answer->body);
@@ -418,6 +418,11 @@ uint16_t server_port(const struct server *server)
         MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
     assert(info);
     return info->port;
+}
+
+void server_set_max_wait(struct server *server, double max_wait_ms)
+{
+    batcher_set_max_wait(server->batcher, max_wait_ms);
 }
 
 void server_drain(struct server *server)

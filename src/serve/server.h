@@ -44,6 +44,8 @@ int server_start(struct session *session, const struct server_options *options,
                  struct server **ret_server, struct error *err);
 /* The port that it listens on: the one asked for, or the one that port 0 got. */
 uint16_t server_port(const struct server *server);
+/* As batcher_set_max_wait(). */
+void server_set_max_wait(struct server *server, double max_wait_ms);
 /* Not ready from now on, refuses new inference (503), answers what it accepted, then
  * returns. */
 void server_drain(struct server *server);

@@ -68,6 +68,24 @@ ok $? "keys that follow the series are not on the axis"
 [ "$(grep -c '>floor<' both.html)" -ge 16 ]
 ok $? "capacity against the floor of each service"
 
+
+cat >measured.json <<'END'
+{"schema": "tranche.change/1", "number": 3, "started": "2026-01-02T03:04:05Z", "seconds": 4.5, "actions": 2,
+ "timeline": [
+  {"id": "a1", "kind": "create_instance", "gpu": "g0", "slice": "1g.5gb", "start": 3, "service": null, "begun_s": 0.1, "done_s": 0.4},
+  {"id": "a2", "kind": "start", "gpu": "g0", "slice": "1g.5gb", "start": 3, "service": "ranker", "begun_s": 0.4, "done_s": null}],
+ "services": [{"name": "ranker", "floor_rps": 10, "minimum_rps": 12, "ready": [[0, 12], [1.5, null], [2, 30]]}]}
+END
+tranche report measured.json -o measured.html
+is_status 0 "a change as it was measured"
+grep -q '2 actions in 4.5 s, from 2026-01-02T03:04:05Z' measured.html && grep -q 'g0 1g.5gb@3' measured.html
+ok $? "its actions at their times"
+grep -q '>floor<' measured.html && ! grep -qE '[">]-?(nan|inf)' measured.html
+ok $? "what was ready against the floor; gaps are no values"
+sed 's/\[1.5, null\]/[1.5]/' measured.json >wrong.json
+fails 3 "services[0].ready[1]" "a point that is none" report wrong.json -o page.html
+sed 's/"kind": "start"/"kind": "begin"/' measured.json >wrong.json
+fails 3 "timeline[1]" "an action of no kind" report wrong.json -o page.html
 fails 4 "missing.csv" "a file that is not there" report missing.csv -o page.html
 echo '{"schema": "other/1"}' >other.json
 fails 3 "schema is other/1" "JSON of another kind" report other.json -o page.html
