@@ -208,7 +208,8 @@ static bool is_serving(const json_t *status, struct progress *progress)
         json_array_foreach(json_object_get(gpu, "instances"), i, instance)
         {
             const char *state = json_string_value(json_object_get(instance, "state"));
-            serving += state && strcmp(state, "serving") == 0;
+            serving +=
+                state && (strcmp(state, "serving") == 0 || strcmp(state, "training") == 0);
             all++;
         }
     }
@@ -300,6 +301,8 @@ const struct command cmd_up = {
         "reached at http://ADDRESS:PORT/v2/models/S by the KServe v2 protocol. Returns once "
         "every server answers; a process in the background goes on steering. A services file "
         "is planned first.\n\n"
+        "A training service is not routed: its instances train a built-in model (--model "
+        "NAME=resnet:…), save it when they end and once a minute, and go on from there.\n\n"
         "Without GPUs each instance is a share of CPU time, \"cpu-slice (emulated)\".\n\n"
         "Without a plan, a plan that was up is carried on, after the process that steers it "
         "has died: servers and HAProxy outlive it, and a change that was under way is "

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/str.h"
+#include "engine/model_catalog.h"
 #include "runtime/control.h"
 #include "runtime/state_folder.h"
 
@@ -100,7 +101,7 @@ static char *default_file(const struct running_models *models, const char *model
     return xasprintf("%s/models/%s.onnx", slash ? program : ".", model);
 }
 
-static int check_service(const char *name, const struct service *service, struct error *err)
+static int check_name(const char *name, struct error *err)
 {
     static const char ALLOWED[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -109,24 +110,61 @@ static int check_service(const char *name, const struct service *service, struct
                          "service \"%s\": to be served its name must be at most 100 letters, "
                          "digits, '.', '_', '-'",
                          name);
-    if (service && service->task == TASK_TRAINING)
-        return error_set(err, E_INPUT,
-                         "service \"%s\" is training; only inference is served here: plan "
-                         "without it",
-                         name);
     return 0;
 }
 
-static int add_model(const struct running_models *models, const char *name, json_t *list,
-                     struct error *err)
+/* Training is done by built-in models: what a plan calls them, or what --model says. */
+static int add_training(const struct running_models *models, const char *name,
+                        const char *model, json_t *list, struct error *err)
+{
+    const char *given = given_file(models, name);
+    struct model_choice choice;
+    if (!given)
+        given = given_file(models, model);
+    int failed = model_choose(given ? given : model, &choice, err);
+    if (failed)
+        return error_wrap(err,
+                          "training service \"%s\": trained here are built-in models (--model "
+                          "%s=resnet:…)",
+                          name, name);
+    json_object_set_new(list, name,
+                        json_pack("{s:s, s:s, s:s}", "path", given ? given : model, "model",
+                                  model, "task", "training"));
+    return 0;
+}
+
+/* Without a services file the plan tells: training has no latency. */
+static bool plan_is_training(const struct plan *plan, const char *name)
+{
+    int service = plan_find_service(plan, name);
+    bool any = false;
+    for (size_t g = 0; g < plan->gpus.count; g++)
+        for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++) {
+            const struct plan_instance *instance = &plan->gpus.data[g].instances.data[i];
+            if (instance->service != service)
+                continue;
+            any = true;
+            if (isfinite(instance->latency_ms))
+                return false;
+        }
+    return any;
+}
+
+static int add_model(const struct running_models *models, const struct plan *plan,
+                     const char *name, json_t *list, struct error *err)
 {
     const struct service *service = find_service(models->services, name);
     const char *model = service ? service->model : name;
     const char *file = given_file(models, name);
     char absolute[PATH_MAX];
-    int failed = check_service(name, service, err);
+    int failed = check_name(name, err);
     if (failed)
         return failed;
+    bool training = service
+                        ? service->task == TASK_TRAINING
+                        : model_is_builtin(file ? file : model) && plan_is_training(plan, name);
+    if (training)
+        return add_training(models, name, model, list, err);
     if (!file)
         file = given_file(models, model);
     CLEANUP(free_ptr) char *path = file ? xstrdup(file) : default_file(models, model);
@@ -150,7 +188,7 @@ int running_models_find(const struct running_models *models, const struct plan *
     CLEANUP(json_decref_ptr) json_t *list = json_object();
     int failed = 0;
     for (size_t i = 0; i < plan->services.count && !failed; i++)
-        failed = add_model(models, plan->services.data[i].name, list, err);
+        failed = add_model(models, plan, plan->services.data[i].name, list, err);
     if (failed)
         return failed;
     *ret_models = STEAL(list);

@@ -114,6 +114,23 @@ static void services_text(const json_t *status, struct str *text)
     table_write(table, text);
 }
 
+static void training_text(const json_t *status, struct str *text)
+{
+    size_t index;
+    json_t *service;
+    json_array_foreach(json_object_get(status, "services"), index, service)
+    {
+        if (strcmp(text_of(service, "task"), "training") != 0)
+            continue;
+        str_addf(text, "%s trains: %.2f steps/s, %.1f samples/s, %.0f steps so far",
+                 text_of(service, "name"), number_of(service, "steps_per_s"),
+                 number_of(service, "samples_per_s"), number_of(service, "steps"));
+        if (json_is_number(json_object_get(service, "loss")))
+            str_addf(text, ", loss %.4g", number_of(service, "loss"));
+        str_add_char(text, '\n');
+    }
+}
+
 static void events_text(const json_t *status, struct str *text)
 {
     const json_t *events = json_object_get(status, "events");
@@ -133,6 +150,7 @@ void status_text(const json_t *status, struct str *text)
     instances_text(status, text);
     str_add_char(text, '\n');
     services_text(status, text);
+    training_text(status, text);
     if (json_array_size(json_object_get(status, "events")) > 0)
         str_add_char(text, '\n');
     events_text(status, text);

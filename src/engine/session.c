@@ -440,31 +440,46 @@ static int read_shape(struct onnx_runtime *runtime, const struct ort_value *valu
     return failure;
 }
 
-int session_call_output(struct session_call *call, size_t output, struct tensor *ret_tensor,
-                        struct error *err)
+/* A value that is a tensor of numbers, in host memory. */
+static int read_value(struct session_call *call, struct ort_value *value,
+                      struct tensor *ret_tensor, struct error *err)
 {
-    const struct session *session = call->session;
-    const struct ort_table *ort = &session->runtime->table;
+    struct onnx_runtime *runtime = call->session->runtime;
+    const struct ort_table *ort = &runtime->table;
     struct tensor tensor = {0};
     int is_tensor = 0;
-    assert(output < session->output_count && call->outputs[output]);
-    int failure = ort_check(session->runtime, ort->IsTensor(call->outputs[output], &is_tensor),
-                            E_UNSUPPORTED, err);
+    assert(value);
+    int failure = ort_check(runtime, ort->IsTensor(value, &is_tensor), E_UNSUPPORTED, err);
     if (!failure && !is_tensor)
         failure = error_set(err, E_UNSUPPORTED, "this is not a tensor");
     if (!failure)
-        failure = read_shape(session->runtime, call->outputs[output], &tensor, err);
+        failure = read_shape(runtime, value, &tensor, err);
     if (!failure && tensor_element_bytes(tensor.element) == 0)
         failure = error_set(err, E_UNSUPPORTED, "its elements (type %d) are not numbers",
                             (int)tensor.element);
     if (!failure)
-        failure = ort_check(session->runtime,
-                            ort->GetTensorMutableData(call->outputs[output], &tensor.data),
+        failure = ort_check(runtime, ort->GetTensorMutableData(value, &tensor.data),
                             E_UNSUPPORTED, err);
     if (failure)
-        return error_wrap(err, "output %s", session->outputs[output].name);
+        return failure;
     tensor.size_bytes =
         tensor_shape_count(&tensor.shape) * tensor_element_bytes(tensor.element);
     *ret_tensor = tensor;
     return 0;
+}
+
+int session_call_output(struct session_call *call, size_t output, struct tensor *ret_tensor,
+                        struct error *err)
+{
+    assert(output < call->session->output_count);
+    int failure = read_value(call, call->outputs[output], ret_tensor, err);
+    return failure ? error_wrap(err, "output %s", call->session->outputs[output].name) : 0;
+}
+
+int session_call_input(struct session_call *call, size_t input, struct tensor *ret_tensor,
+                       struct error *err)
+{
+    assert(input < call->session->input_count);
+    int failure = read_value(call, call->inputs[input], ret_tensor, err);
+    return failure ? error_wrap(err, "input %s", call->session->inputs[input].name) : 0;
 }

@@ -80,6 +80,10 @@ int session_call_run(struct session_call *call, struct error *err);
 int session_call_output(struct session_call *call, size_t output, struct tensor *ret_tensor,
                         struct error *err);
 
+/* What an input is bound to, fed back or not; as session_call_output(). */
+int session_call_input(struct session_call *call, size_t input, struct tensor *ret_tensor,
+                       struct error *err);
+
 /* "cpu", "cuda", "tensorrt" and back; false when unknown. */
 const char *session_provider_name(enum session_provider provider);
 bool session_provider_find(const char *name, enum session_provider *ret_provider);

@@ -170,3 +170,80 @@ size_t trainer_parameter_count(const struct trainer *trainer)
 {
     return trainer->parameter_count;
 }
+
+/* ---- checkpoints ------------------------------------------------------------------ */
+
+/* In front of the values; the layout is a hash of the names and sizes of what follows. */
+struct checkpoint_head {
+    char magic[8];
+    uint64_t layout, steps, size_bytes;
+};
+static const char MAGIC[8] = "trncheck";
+
+static uint64_t add_to_hash(uint64_t hash, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+static struct checkpoint_head make_head(const struct trainer *trainer, int64_t steps)
+{
+    struct checkpoint_head head = {.layout = UINT64_C(0xcbf29ce484222325),
+                                   .steps = (uint64_t)steps};
+    memcpy(head.magic, MAGIC, sizeof head.magic);
+    for (size_t i = 0; i < session_input_count(trainer->session); i++) {
+        if (trainer->source[i] < 0)
+            continue;
+        const char *name = session_input(trainer->session, i)->name;
+        uint64_t size = trainer->inputs[i].size_bytes;
+        head.layout = add_to_hash(head.layout, name, strlen(name) + 1);
+        head.layout = add_to_hash(head.layout, &size, sizeof size);
+        head.size_bytes += size;
+    }
+    return head;
+}
+
+int trainer_save(struct trainer *trainer, int64_t steps, struct str *bytes, struct error *err)
+{
+    struct checkpoint_head head = make_head(trainer, steps);
+    assert(steps >= 0);
+    str_add_bytes(bytes, (const char *)&head, sizeof head);
+    for (size_t i = 0; i < session_input_count(trainer->session); i++) {
+        struct tensor value;
+        if (trainer->source[i] < 0)
+            continue;
+        int failure = session_call_input(trainer->call, i, &value, err);
+        if (failure)
+            return failure;
+        assert(value.size_bytes == trainer->inputs[i].size_bytes);
+        str_add_bytes(bytes, value.data, value.size_bytes);
+    }
+    return 0;
+}
+
+int trainer_restore(struct trainer *trainer, const struct str *bytes, int64_t *ret_steps,
+                    struct error *err)
+{
+    struct checkpoint_head head, mine = make_head(trainer, 0);
+    if (bytes->length < sizeof head)
+        return error_set(err, E_INPUT, "no checkpoint: too short");
+    memcpy(&head, bytes->bytes, sizeof head);
+    if (memcmp(head.magic, MAGIC, sizeof head.magic) != 0 || head.steps > INT64_MAX)
+        return error_set(err, E_INPUT, "no checkpoint");
+    if (head.layout != mine.layout || head.size_bytes != mine.size_bytes)
+        return error_set(err, E_INPUT, "a checkpoint of another model");
+    if (bytes->length != sizeof head + head.size_bytes)
+        return error_set(err, E_INPUT, "a checkpoint that is cut off");
+    const char *from = bytes->bytes + sizeof head;
+    for (size_t i = 0; i < session_input_count(trainer->session); i++) {
+        if (trainer->source[i] < 0)
+            continue;
+        assert(trainer->inputs[i].data); /* no step has been done */
+        memcpy(trainer->inputs[i].data, from, trainer->inputs[i].size_bytes);
+        from += trainer->inputs[i].size_bytes;
+    }
+    *ret_steps = (int64_t)head.steps;
+    return 0;
+}

@@ -25,6 +25,13 @@ CLEANUP_DEFINE_FREE(trainer)
 
 /* One step; the loss is that before the update. Errors as session_call_run(). */
 int trainer_step(struct trainer *trainer, float *ret_loss, struct error *err);
+/* Appends all that the next step depends on (parameters and momenta), in this machine's byte
+ * order; steps: how many were done, kept with it. */
+int trainer_save(struct trainer *trainer, int64_t steps, struct str *bytes, struct error *err);
+/* Goes on from what was saved; before the first step only. E_INPUT when it is of another
+ * model, or damaged: nothing is changed then. */
+int trainer_restore(struct trainer *trainer, const struct str *bytes, int64_t *ret_steps,
+                    struct error *err);
 size_t trainer_parameter_count(const struct trainer *trainer); /* numbers, not tensors */
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <math.h>
 #include <poll.h>
@@ -29,6 +30,7 @@ enum {
     EXIT_RUN = 3,
     FLUSH_NS = 20 * 1000000,
     STATUS_FILE_LIMIT = 1 << 16,
+    CHECKPOINT_LIMIT = INT_MAX,
     REQUEST_LINE_MAX = 64,
 };
 
@@ -41,6 +43,8 @@ struct worker {
     struct trainer *trainer;  /* training in place of the three above */
     struct steps_event steps; /* not yet said */
     int64_t done_steps;
+    int64_t resumed_steps; /* done before, by the checkpoint */
+    int64_t next_checkpoint_ns;
     struct str out;
 };
 
@@ -164,6 +168,40 @@ static int load_training(struct worker *worker, const struct session_options *op
     return failure;
 }
 
+/* ---- checkpoints of training ------------------------------------------------------ */
+
+/* One that does not fit is told and passed over: training begins anew. */
+static void resume(struct worker *worker)
+{
+    CLEANUP(str_done) struct str bytes = STR_EMPTY;
+    const char *path = worker->options->resume;
+    struct error err = {0};
+    if (!worker->trainer || !path || access(path, F_OK) != 0)
+        return;
+    int failure = file_read(path, CHECKPOINT_LIMIT, &bytes, &err);
+    if (!failure)
+        failure = trainer_restore(worker->trainer, &bytes, &worker->resumed_steps, &err);
+    if (failure)
+        fprintf(stderr, "%s: %s; training begins anew\n", path, err.text);
+}
+
+static void save_checkpoint(struct worker *worker)
+{
+    CLEANUP(str_done) struct str bytes = STR_EMPTY;
+    const char *path = worker->options->checkpoint;
+    struct error err = {0};
+    if (!worker->trainer || !path)
+        return;
+    int failure =
+        trainer_save(worker->trainer, worker->resumed_steps + worker->done_steps, &bytes, &err);
+    if (!failure)
+        failure = file_write(path, bytes.bytes, bytes.length, &err);
+    if (failure) /* a full disk does not end the training */
+        fprintf(stderr, "no checkpoint: %s\n", err.text);
+    worker->next_checkpoint_ns =
+        now_ns(CLOCK_MONOTONIC) + (int64_t)(worker->options->checkpoint_every_s * 1e9);
+}
+
 static int load(struct worker *worker, struct error *err)
 {
     const struct worker_options *want = worker->options;
@@ -216,7 +254,8 @@ static void summarise_outputs(struct worker *worker, struct ready_event *ready)
 
 static void say_ready(struct worker *worker)
 {
-    struct ready_event ready = {.framework = "onnxruntime", .waits = true};
+    struct ready_event ready = {
+        .framework = "onnxruntime", .resumed_steps = worker->resumed_steps, .waits = true};
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     bool cpu = strcmp(worker->options->provider, "cpu") == 0;
     snprintf(ready.version, sizeof ready.version, "%s", onnx_runtime_version(worker->runtime));
@@ -276,6 +315,8 @@ static bool request_is_waiting(void)
 static int run(struct worker *worker, struct error *err)
 {
     int64_t next_flush_ns = now_ns(CLOCK_MONOTONIC) + FLUSH_NS;
+    worker->next_checkpoint_ns =
+        now_ns(CLOCK_MONOTONIC) + (int64_t)(worker->options->checkpoint_every_s * 1e9);
     long long steps = worker->options->steps;
     int failure = 0;
     worker->steps.items = (int)worker->options->batch;
@@ -287,7 +328,11 @@ static int run(struct worker *worker, struct error *err)
                 break;
         }
         failure = timed_step(worker, &next_flush_ns, err);
+        if (worker->trainer && now_ns(CLOCK_MONOTONIC) >= worker->next_checkpoint_ns)
+            save_checkpoint(worker);
     }
+    if (!failure)
+        save_checkpoint(worker);
     flush_steps(worker);
     return failure;
 }
@@ -322,6 +367,7 @@ int worker_main(const struct worker_options *options)
     /* A training step changes the model, so only inference runs once before. */
     if (!worker.trainer && run_step(&worker, &loss, &err))
         return say_error(&worker, CLASS_CRASH, &err);
+    resume(&worker);
     say_ready(&worker);
     if (options->steps == 0 && !read_request()) /* "go" */
         return 0;

@@ -23,6 +23,9 @@ struct worker_options {
     const char *shapes;              /* made_inputs_new() */
     long long batch, threads, steps; /* steps 0: until told to stop */
     long long seed;
+    const char *checkpoint; /* training: written at the end and now and then; NULL: none */
+    const char *resume;     /* training: go on from this checkpoint, if it fits; NULL: none */
+    double checkpoint_every_s;
     bool requests; /* open loop: run one step for each line of standard input */
 };
 

@@ -78,6 +78,7 @@ static int parse_ready(const json_t *event, struct ready_event *ready)
     copy_text(event, "name", ready->device_name, sizeof ready->device_name);
     copy_text(event, "visible", ready->visible, sizeof ready->visible);
     ready->port = (int)json_integer_value(json_object_get(event, "port"));
+    ready->resumed_steps = json_integer_value(json_object_get(event, "resumed"));
     ready->waits = json_is_true(json_object_get(event, "waits"));
     parse_outputs(event, ready);
     return 0;
@@ -268,6 +269,8 @@ void protocol_add_ready(const struct ready_event *ready, const char *workload, c
     add_text(text, "task", task);
     str_addf(text, ",\"batch\":%d", batch);
     add_text(text, "visible", ready->visible);
+    if (ready->resumed_steps > 0)
+        str_addf(text, ",\"resumed\":%" PRId64, ready->resumed_steps);
     str_addf(text, ",\"waits\":%s", ready->waits ? "true" : "false");
     if (ready->output_count > 0)
         add_outputs(ready, text);

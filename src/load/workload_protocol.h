@@ -56,6 +56,7 @@ struct ready_event {
     char device[PROTOCOL_NAME_MAX], device_name[PROTOCOL_NAME_MAX];
     char visible[PROTOCOL_NAME_MAX]; /* CUDA_VISIBLE_DEVICES as the child saw it */
     int port;                        /* of a server that measures through HTTP; 0: none */
+    int64_t resumed_steps;           /* training steps done before, by a checkpoint */
     bool waits;                      /* starts only at the line "go" on its stdin */
     int output_count;
     struct output_summary outputs[PROTOCOL_OUTPUTS_MAX]; /* of a first run */

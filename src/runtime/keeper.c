@@ -22,24 +22,13 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/str.h"
+#include "runtime/keeper_internal.h"
 #include "runtime/process_id.h"
 #include "runtime/state_folder.h"
 #include "slice/slice.h"
 
 enum { POLL_MS = 50, LOG_LIMIT_BYTES = 1 << 20, SPEC_LIMIT_BYTES = 1 << 20, WORDS_MAX = 32 };
 #define DRAIN_TIMEOUT_NS INT64_C(30000000000)
-
-struct keeper {
-    const char *folder, *key;
-    json_t *spec;
-    char *live_path, *log_path;
-    struct slice *slice;
-    struct slice_process *server;
-    struct str output; /* of stdout, until it says ready */
-    int lock_fd, signal_fd, port;
-    bool ready, ending;
-    int64_t deadline_ns; /* of ending */
-};
 
 static void keeper_done(struct keeper *keeper)
 {
@@ -50,34 +39,37 @@ static void keeper_done(struct keeper *keeper)
     close_fd(&keeper->signal_fd);
     close_fd(&keeper->lock_fd);
     json_decref(keeper->spec);
+    json_decref(keeper->training_live);
     str_done(&keeper->output);
     free(keeper->live_path);
     free(keeper->log_path);
 }
 
-static const char *spec_text(const struct keeper *keeper, const char *key)
+const char *keeper_text(const struct keeper *keeper, const char *key)
 {
     return json_string_value(json_object_get(keeper->spec, key)); /* NULL: null or absent */
 }
 
-static double spec_number(const struct keeper *keeper, const char *key)
+double keeper_number(const struct keeper *keeper, const char *key)
 {
     return json_number_value(json_object_get(keeper->spec, key));
 }
 
-static int say_live(const struct keeper *keeper, struct error *err)
+int keeper_say_live(const struct keeper *keeper, struct error *err)
 {
     struct process_id self = {0}, server = {0};
     process_id_of(getpid(), &self);
-    if (keeper->server)
-        process_id_of(keeper->server->pid, &server);
+    if (keeper->server_pid)
+        process_id_of(keeper->server_pid, &server);
     CLEANUP(json_decref_ptr) json_t *live = process_id_to_json(&self);
     CLEANUP(str_done) struct str text = STR_EMPTY;
-    json_object_set_new(live, "identity", json_string(spec_text(keeper, "identity")));
+    json_object_set_new(live, "identity", json_string(keeper_text(keeper, "identity")));
     json_object_set_new(live, "ready", json_boolean(keeper->ready));
     json_object_set_new(live, "port", json_integer(keeper->port));
-    json_object_set_new(live, "max_wait_ms", json_real(spec_number(keeper, "max_wait_ms")));
+    json_object_set_new(live, "max_wait_ms", json_real(keeper_number(keeper, "max_wait_ms")));
     json_object_set_new(live, "server", process_id_to_json(&server));
+    if (keeper->training_live)
+        json_object_set(live, "training", keeper->training_live);
     json_write_line(live, &text);
     return file_write(keeper->live_path, text.bytes, text.length, err);
 }
@@ -94,7 +86,7 @@ static int read_spec(struct keeper *keeper, struct error *err)
     static const char *const NEEDED[] = {"service", "model",  "provider",
                                          "program", "method", "identity"};
     for (size_t i = 0; i < sizeof NEEDED / sizeof *NEEDED; i++)
-        if (!spec_text(keeper, NEEDED[i]))
+        if (!keeper_text(keeper, NEEDED[i]))
             return error_set(err, E_INPUT, "%s: %s: expected text", path, NEEDED[i]);
     return 0;
 }
@@ -110,11 +102,11 @@ static enum slice_method find_method(const char *name)
 static int open_slice(struct keeper *keeper, struct error *err)
 {
     struct slice_options options = {
-        .mig_uuid = spec_text(keeper, "uuid"),
-        .cpu_cores = spec_number(keeper, "cpu_cores"),
-        .period_ns = (int64_t)(spec_number(keeper, "period_ms") * 1e6),
-        .memory_bytes = (uint64_t)spec_number(keeper, "memory_mib") << 20,
-        .method = find_method(spec_text(keeper, "method")),
+        .mig_uuid = keeper_text(keeper, "uuid"),
+        .cpu_cores = keeper_number(keeper, "cpu_cores"),
+        .period_ns = (int64_t)(keeper_number(keeper, "period_ms") * 1e6),
+        .memory_bytes = (uint64_t)keeper_number(keeper, "memory_mib") << 20,
+        .method = find_method(keeper_text(keeper, "method")),
     };
     return slice_open(&options, &keeper->slice, err);
 }
@@ -122,16 +114,16 @@ static int open_slice(struct keeper *keeper, struct error *err)
 static int start_server(struct keeper *keeper, struct error *err)
 {
     char batch[16], procs[16], threads[16], wait[32], omp[40];
-    snprintf(batch, sizeof batch, "%d", (int)spec_number(keeper, "batch"));
-    snprintf(procs, sizeof procs, "%d", (int)spec_number(keeper, "procs"));
-    snprintf(threads, sizeof threads, "%d", (int)spec_number(keeper, "threads"));
-    snprintf(wait, sizeof wait, "%.3f", spec_number(keeper, "max_wait_ms"));
+    snprintf(batch, sizeof batch, "%d", (int)keeper_number(keeper, "batch"));
+    snprintf(procs, sizeof procs, "%d", (int)keeper_number(keeper, "procs"));
+    snprintf(threads, sizeof threads, "%d", (int)keeper_number(keeper, "threads"));
+    snprintf(wait, sizeof wait, "%.3f", keeper_number(keeper, "max_wait_ms"));
     snprintf(omp, sizeof omp, "OMP_NUM_THREADS=%s", threads);
-    const char *words[WORDS_MAX] = {spec_text(keeper, "program"),
+    const char *words[WORDS_MAX] = {keeper_text(keeper, "program"),
                                     "serve",
-                                    spec_text(keeper, "model"),
+                                    keeper_text(keeper, "model"),
                                     "--name",
-                                    spec_text(keeper, "service"),
+                                    keeper_text(keeper, "service"),
                                     "--commands",
                                     "--port",
                                     "0",
@@ -144,21 +136,24 @@ static int start_server(struct keeper *keeper, struct error *err)
                                     "--threads",
                                     threads,
                                     "--provider",
-                                    spec_text(keeper, "provider")};
+                                    keeper_text(keeper, "provider")};
     size_t count = 18;
-    if (spec_text(keeper, "ort_library")) {
+    if (keeper_text(keeper, "ort_library")) {
         words[count++] = "--ort-library";
-        words[count++] = spec_text(keeper, "ort_library");
+        words[count++] = keeper_text(keeper, "ort_library");
     }
     assert(count < WORDS_MAX && !words[count]);
     const char *environment[] = {omp, "OMP_WAIT_POLICY=passive", NULL};
     struct slice_command command = {.words = words, .environment = environment};
-    return slice_spawn(keeper->slice, &command, &keeper->server, err);
+    int failed = slice_spawn(keeper->slice, &command, &keeper->server, err);
+    if (!failed)
+        keeper->server_pid = keeper->server->pid;
+    return failed;
 }
 
 /* ---- what the server says --------------------------------------------------------- */
 
-static void write_log(const struct keeper *keeper, const char *bytes, size_t length)
+void keeper_write_log(const struct keeper *keeper, const char *bytes, size_t length)
 {
     struct stat status;
     CLEANUP(close_fd)
@@ -184,7 +179,7 @@ static int hear_ready(struct keeper *keeper, struct error *err)
     keeper->port = (int)json_integer_value(json_object_get(event, "port"));
     keeper->ready = keeper->port > 0;
     int failed = slice_limit(keeper->slice, true, err);
-    return failed ? failed : say_live(keeper, err);
+    return failed ? failed : keeper_say_live(keeper, err);
 }
 
 static int read_output(struct keeper *keeper, int *fd, bool is_stdout, struct error *err)
@@ -198,7 +193,7 @@ static int read_output(struct keeper *keeper, int *fd, bool is_stdout, struct er
         *fd = -1;
         return 0;
     }
-    write_log(keeper, bytes, (size_t)got);
+    keeper_write_log(keeper, bytes, (size_t)got);
     if (!is_stdout || keeper->output.length > sizeof bytes)
         return 0;
     str_add_bytes(&keeper->output, bytes, (size_t)got);
@@ -220,10 +215,10 @@ static int retune(struct keeper *keeper, struct error *err)
     }
     json_decref(before);
     int length =
-        snprintf(line, sizeof line, "max-wait-ms %.3f\n", spec_number(keeper, "max_wait_ms"));
+        snprintf(line, sizeof line, "max-wait-ms %.3f\n", keeper_number(keeper, "max_wait_ms"));
     if (write(keeper->server->stdin_fd, line, (size_t)length) != length)
         return error_set_errno(err, E_IO, "%s: the server takes no commands", keeper->key);
-    return say_live(keeper, err);
+    return keeper_say_live(keeper, err);
 }
 
 static int heed_signal(struct keeper *keeper, struct error *err)
@@ -306,12 +301,15 @@ int keeper_run(const char *folder, const char *key, struct error *err)
     if (!failed)
         failed = take_signals(&keeper, err);
     if (!failed)
-        failed = say_live(&keeper, err);
+        failed = keeper_say_live(&keeper, err);
     if (!failed)
         failed = open_slice(&keeper, err);
+    const char *task = failed ? NULL : keeper_text(&keeper, "task");
+    if (task && strcmp(task, "training") == 0)
+        return keeper_train(&keeper, err);
     if (!failed)
         failed = start_server(&keeper, err);
     if (!failed)
-        failed = say_live(&keeper, err);
+        failed = keeper_say_live(&keeper, err);
     return failed ? failed : watch(&keeper, err);
 }

@@ -9,10 +9,14 @@
  *      "uuid": "MIG-…"|null, "cpu_cores": X, "period_ms": X, "method": "auto"|…,
  *      "memory_mib": N, "identity": TEXT}
  *
+ * With "task": "training" it trains in the slice instead, the built-in worker once a process;
+ * "checkpoint" is what files are called where it saves what it has learnt (".0" … are added),
+ * "resume" the one to go on from, if any.
+ *
  * While it lives it holds units/KEY.lock, and says how far it is in units/KEY.live:
  *
  *     {"pid", "start", "identity", "ready": bool, "port", "max_wait_ms", "server": {"pid",
- *      "start"}}
+ *      "start"}, "training": {"steps", "steps_per_s", "rate_rps", "loss"}}
  *
  * SIGHUP: it reads KEY.json again, and tells the server a new max_wait_ms, the only thing
  * that may have changed; once it stands in KEY.live, it is in force.

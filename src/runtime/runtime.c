@@ -9,6 +9,7 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,7 @@ struct unit *runtime_add_unit(struct runtime *runtime, int gpu, const struct pla
     unit->procs = instance->procs;
     unit->max_wait_ms = instance->max_wait_ms;
     unit->rate_rps = instance->rate_rps;
+    unit->training = runtime_is_training(runtime, unit->service);
     vec_add(&runtime->units, unit);
     return unit;
 }
@@ -78,12 +80,18 @@ void runtime_remove_unit(struct runtime *runtime, struct unit *unit)
     free(unit);
 }
 
+bool runtime_unit_works(const struct unit *unit)
+{
+    return unit->training ? unit->ready && unit->keeper.pid
+                          : unit->routed && unit->router_state == SERVER_UP;
+}
+
 double runtime_capacity_rps(const struct runtime *runtime, const char *service)
 {
     double sum = 0;
     for (size_t i = 0; i < runtime->units.count; i++) {
         const struct unit *unit = runtime->units.data[i];
-        if (unit->want == UNIT_SERVE && unit->routed && unit->router_state == SERVER_UP &&
+        if (unit->want == UNIT_SERVE && runtime_unit_works(unit) &&
             strcmp(unit->service, service) == 0)
             sum += unit->rate_rps;
     }
@@ -124,6 +132,47 @@ static double cpu_cores_of(const struct runtime *runtime, const struct mig_board
                : full;
 }
 
+/* The newest checkpoint of a service, of whichever instance, or NULL: an instance that comes
+ * takes up what another one has learnt. */
+static char *newest_checkpoint(const char *folder)
+{
+    DIR *listing = opendir(folder);
+    const struct dirent *entry;
+    char *newest = NULL;
+    struct timespec newest_time = {0};
+    while (listing && (entry = readdir(listing))) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", folder, entry->d_name);
+        struct stat status;
+        if (entry->d_name[0] == '.' || stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+            continue;
+        bool newer = status.st_mtim.tv_sec != newest_time.tv_sec
+                         ? status.st_mtim.tv_sec > newest_time.tv_sec
+                         : status.st_mtim.tv_nsec > newest_time.tv_nsec;
+        if (!newer)
+            continue;
+        free(newest);
+        newest = STEAL(path);
+        newest_time = status.st_mtim;
+    }
+    if (listing)
+        closedir(listing);
+    return newest;
+}
+
+static void add_training(const struct runtime *runtime, const struct unit *unit, json_t *spec)
+{
+    CLEANUP(free_ptr)
+    char *folder = xasprintf("%s/checkpoints/%s", runtime->folder, unit->service);
+    CLEANUP(free_ptr) char *parent = state_folder_file(runtime->folder, "checkpoints");
+    CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/%s", folder, unit->key);
+    mkdir(parent, 0700);
+    mkdir(folder, 0700); /* that it cannot be made is told when a checkpoint is written */
+    CLEANUP(free_ptr) char *resume = newest_checkpoint(folder);
+    json_object_set_new(spec, "task", json_string("training"));
+    json_object_set_new(spec, "checkpoint", json_string(checkpoint));
+    json_object_set_new(spec, "resume", resume ? json_string(resume) : json_null());
+}
+
 int runtime_unit_spec(struct runtime *runtime, const struct unit *unit, json_t **ret_spec,
                       struct error *err)
 {
@@ -154,6 +203,8 @@ int runtime_unit_spec(struct runtime *runtime, const struct unit *unit, json_t *
     json_object_set_new(spec, "uuid", cuda ? json_string(uuid) : json_null());
     json_object_set_new(spec, "memory_mib",
                         json_integer(cuda || memory_mib <= 0 ? 0 : memory_mib));
+    if (unit->training)
+        add_training(runtime, unit, spec);
     *ret_spec = spec;
     return 0;
 }
@@ -250,8 +301,9 @@ static void note_end(struct runtime *runtime, struct unit *unit, int64_t now_ns)
     if (!unroute(runtime, unit))
         return;
     process_id_wait(&unit->server, SECOND_NS);
-    snprintf(text, sizeof text, "the server %s; starting it again (log/%s.log)",
-             unit->ready ? "died" : "did not start", unit->key);
+    snprintf(text, sizeof text, "the %s %s; starting it again (log/%s.log)",
+             unit->training ? "training" : "server", unit->ready ? "died" : "did not start",
+             unit->key);
     say(runtime, LOG_WARN, unit, text);
     unit->retry_ns = now_ns + (unit->ready ? 0 : backoff_ns(unit->failures));
     unit->failures++;
@@ -330,12 +382,27 @@ static void tick_serving(struct runtime *runtime, struct unit *unit, bool alive,
     } else if (!unit->ready) {
         if (now_ns - unit->started_ns > START_TIMEOUT_NS)
             unit_end(unit, true);
+    } else if (unit->training) {
+        unit->failures = 0; /* its keeper ends it when it falls silent */
     } else if (!unit->routed) {
         route(runtime, unit);
     } else {
         tune(runtime, unit, now_ns);
         watch_health(runtime, unit, now_ns);
     }
+}
+
+/* Training has no requests to wait for: it ends after its step, with a checkpoint. */
+static void end_training(struct runtime *runtime, struct unit *unit, bool alive)
+{
+    if (alive) {
+        unit_end(unit, false);
+        return;
+    }
+    process_id_wait(&unit->server, SECOND_NS);
+    unit->keeper = unit->server = (struct process_id){0};
+    unit->ready = false;
+    unit_clean(unit, runtime->folder);
 }
 
 static void tick_stopping(struct runtime *runtime, struct unit *unit, bool alive,
@@ -361,6 +428,10 @@ static void tick_stopping(struct runtime *runtime, struct unit *unit, bool alive
 static void tick_unit(struct runtime *runtime, struct unit *unit, int64_t now_ns)
 {
     bool alive = unit_look(unit, runtime->folder);
+    if (unit->training && unit->want != UNIT_SERVE) {
+        end_training(runtime, unit, alive);
+        return;
+    }
     switch (unit->want) {
     case UNIT_SERVE:
         tick_serving(runtime, unit, alive, now_ns);
@@ -525,7 +596,7 @@ static bool everything_serves(const struct runtime *runtime)
 {
     for (size_t i = 0; i < runtime->units.count; i++) {
         const struct unit *unit = runtime->units.data[i];
-        if (unit->want == UNIT_SERVE && (!unit->routed || unit->router_state != SERVER_UP))
+        if (unit->want == UNIT_SERVE && !runtime_unit_works(unit))
             return false;
     }
     return true;

@@ -103,6 +103,10 @@ void runtime_abandon(struct runtime *runtime);
 const char *runtime_phase_name(enum runtime_phase phase);
 const json_t *runtime_model(const struct runtime *runtime, const char *service);
 double runtime_objective_ms(const struct runtime *runtime, const char *service);
+/* Whether its models say that it trains. */
+bool runtime_is_training(const struct runtime *runtime, const char *service);
+/* Whether it does what it is there for: answers requests, or trains. */
+bool runtime_unit_works(const struct unit *unit);
 double runtime_capacity_rps(const struct runtime *runtime, const char *service);
 struct unit *runtime_find_unit(const struct runtime *runtime, int gpu, int start);
 /* The unit of a plan's or transition's instance; want is UNIT_SERVE. */

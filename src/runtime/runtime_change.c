@@ -184,8 +184,10 @@ static bool is_finished(struct runtime *runtime, const struct transition_action 
     case ACTION_DELETE_INSTANCE:
         return change_instance(runtime, action);
     case ACTION_START:
-        return unit && unit->routed && unit->router_state == SERVER_UP;
+        return unit && runtime_unit_works(unit);
     case ACTION_DRAIN:
+        if (unit && unit->training)
+            return unit->keeper.pid == 0;
         return !unit || !unit->routed ||
                (unit->drained_in_router && unit->router_state != SERVER_UP &&
                 unit->sessions == 0);

@@ -33,6 +33,13 @@ double runtime_objective_ms(const struct runtime *runtime, const char *service)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+bool runtime_is_training(const struct runtime *runtime, const char *service)
+{
+    const char *task =
+        json_string_value(json_object_get(runtime_model(runtime, service), "task"));
+    return task && strcmp(task, "training") == 0;
+}
+
 static void merge_models(struct runtime *runtime, const json_t *models)
 {
     json_t *mine = json_object_get(runtime->settings, "models");

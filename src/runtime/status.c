@@ -23,17 +23,48 @@ static const char *unit_state(const struct unit *unit)
         return "draining";
     if (!unit->ready)
         return unit->failures > 0 ? "failing" : "starting";
+    if (unit->training)
+        return "training";
     return unit->routed && unit->router_state == SERVER_UP ? "serving" : "down";
+}
+
+static void add_progress(const struct unit_progress *progress, json_t *json)
+{
+    json_object_set_new(json, "task", json_string("training"));
+    json_object_set_new(json, "steps", json_integer(progress->steps));
+    json_object_set_new(json, "steps_per_s", json_real(progress->steps_per_s));
+    json_object_set_new(json, "samples_per_s", json_real(progress->rate_rps));
+    json_object_set_new(json, "loss", number_or_null(progress->loss));
 }
 
 static json_t *unit_to_json(const struct unit *unit)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i}", "slice",
-                     unit->slice, "start", unit->start, "service", unit->service, "state",
-                     unit_state(unit), "server", unit->key, "batch", unit->batch, "procs",
-                     unit->procs, "rate_rps", json_real(unit->rate_rps), "port", unit->port,
-                     "pid", (int)unit->server.pid, "weight", unit->weight, "outstanding",
-                     unit->sessions);
+    json_t *json =
+        json_pack("{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i}", "slice",
+                  unit->slice, "start", unit->start, "service", unit->service, "state",
+                  unit_state(unit), "server", unit->key, "batch", unit->batch, "procs",
+                  unit->procs, "rate_rps", json_real(unit->rate_rps), "port", unit->port, "pid",
+                  (int)unit->server.pid, "weight", unit->weight, "outstanding", unit->sessions);
+    if (unit->training)
+        add_progress(&unit->progress, json);
+    return json;
+}
+
+/* Of a training service: what its instances do together. */
+static void add_training(const struct runtime *runtime, const char *service, json_t *json)
+{
+    struct unit_progress sum = {.loss = NAN};
+    for (size_t i = 0; i < runtime->units.count; i++) {
+        const struct unit *unit = runtime->units.data[i];
+        if (strcmp(unit->service, service) != 0 || !runtime_unit_works(unit))
+            continue;
+        sum.steps += unit->progress.steps;
+        sum.steps_per_s += unit->progress.steps_per_s;
+        sum.rate_rps += unit->progress.rate_rps;
+        sum.loss = fmin(sum.loss, unit->progress.loss); /* the least; NAN counts for nothing */
+    }
+    add_progress(&sum, json);
+    json_object_set_new(json, "rate_rps", json_real(sum.rate_rps));
 }
 
 static json_t *gpus_to_json(const struct runtime *runtime)
@@ -93,7 +124,9 @@ static json_t *service_to_json(const struct runtime *runtime,
         json_t *value = json_object_get(model, COPIED[i]);
         json_object_set(json, COPIED[i], value ? value : json_null());
     }
-    if (backend >= 0) {
+    if (runtime_is_training(runtime, service->name)) {
+        add_training(runtime, service->name, json);
+    } else if (backend >= 0) {
         add_counts(runtime, backend, json);
         add_window(runtime, backend, json);
     }

@@ -93,8 +93,20 @@ int unit_retune(struct unit *unit, const char *folder, const json_t *spec, struc
 
 bool unit_is_tuned(const struct unit *unit)
 {
+    if (unit->training)
+        return true;
     double wanted_ms = isnan(unit->max_wait_ms) ? 0 : unit->max_wait_ms;
     return fabs(unit->live_max_wait_ms - wanted_ms) < TUNED_WITHIN_MS;
+}
+
+static void read_progress(struct unit *unit, const json_t *training)
+{
+    const json_t *loss = json_object_get(training, "loss");
+    unit->progress = (struct unit_progress){
+        .steps = json_integer_value(json_object_get(training, "steps")),
+        .steps_per_s = json_number_value(json_object_get(training, "steps_per_s")),
+        .rate_rps = json_number_value(json_object_get(training, "rate_rps")),
+        .loss = json_is_number(loss) ? json_number_value(loss) : NAN};
 }
 
 bool unit_look(struct unit *unit, const char *folder)
@@ -115,6 +127,7 @@ bool unit_look(struct unit *unit, const char *folder)
     unit->ready = json_is_true(json_object_get(live, "ready"));
     const json_t *wait = json_object_get(live, "max_wait_ms");
     unit->live_max_wait_ms = json_is_number(wait) ? json_number_value(wait) : NAN;
+    read_progress(unit, json_object_get(live, "training"));
     snprintf(unit->identity, sizeof unit->identity, "%s", identity ? identity : "");
     return true;
 }

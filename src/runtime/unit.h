@@ -30,6 +30,7 @@ struct unit {
     int batch, procs;
     double max_wait_ms; /* NAN: none */
     double rate_rps;
+    bool training; /* it trains: nothing is routed to it */
     enum unit_want want;
 
     struct process_id keeper, server;
@@ -43,7 +44,11 @@ struct unit {
     int sessions, weight;
     int failures; /* starts in a row that came to nothing */
     int64_t started_ns, retry_ns, down_since_ns;
-    bool adopted;       /* what runs was held against what shall */
+    struct unit_progress {
+        long long steps;                    /* ever, by its checkpoints */
+        double steps_per_s, rate_rps, loss; /* lately; NAN: not said */
+    } progress;                             /* of training */
+    bool adopted;                           /* what runs was held against what shall */
     char identity[512]; /* of what runs: service, model, batch, processes, device */
 };
 

@@ -85,6 +85,57 @@ static void every_trainable_model_learns(void **state)
     }
 }
 
+static struct trainer *open_trainer(struct onnx_runtime *runtime, const char *model)
+{
+    struct model_choice choice;
+    struct trainer *trainer = NULL;
+    struct session_options options = {.threads = 1};
+    struct error err;
+    assert_int_equal(model_choose(model, &choice, &err), 0);
+    assert_int_equal(trainer_new(runtime, &choice, 4, &options, &trainer, &err), 0);
+    return trainer;
+}
+
+static void goes_on_from_a_checkpoint(void **state)
+{
+    (void)state;
+    static const char MODEL[] = "cnn:size=16,classes=4";
+    CLEANUP(onnx_runtime_free_ptr) struct onnx_runtime *runtime = open_runtime();
+    CLEANUP(str_done) struct str saved = STR_EMPTY;
+    struct error err;
+    float whole[6], rest;
+    int64_t steps = 0;
+    CLEANUP(trainer_free_ptr) struct trainer *first = open_trainer(runtime, MODEL);
+    for (int i = 0; i < 6; i++) {
+        if (i == 3)
+            assert_int_equal(trainer_save(first, 3, &saved, &err), 0);
+        assert_int_equal(trainer_step(first, &whole[i], &err), 0);
+    }
+    CLEANUP(trainer_free_ptr) struct trainer *second = open_trainer(runtime, MODEL);
+    assert_int_equal(trainer_restore(second, &saved, &steps, &err), 0);
+    assert_int_equal(steps, 3);
+    for (int i = 3; i < 6; i++) {
+        assert_int_equal(trainer_step(second, &rest, &err), 0);
+        assert_float_equal(rest, whole[i], 1e-6);
+    }
+
+    /* Of another model, cut off, and none at all: said, and training can begin anew. */
+    CLEANUP(trainer_free_ptr)
+    struct trainer *other = open_trainer(runtime, "cnn:size=16,classes=5");
+    assert_int_equal(trainer_restore(other, &saved, &steps, &err), -E_INPUT);
+    CLEANUP(trainer_free_ptr) struct trainer *third = open_trainer(runtime, MODEL);
+    size_t length = saved.length;
+    saved.length = length - 1;
+    assert_int_equal(trainer_restore(third, &saved, &steps, &err), -E_INPUT);
+    saved.length = 7;
+    assert_int_equal(trainer_restore(third, &saved, &steps, &err), -E_INPUT);
+    saved.length = length;
+    saved.bytes[0] = 'x';
+    assert_int_equal(trainer_restore(third, &saved, &steps, &err), -E_INPUT);
+    assert_int_equal(trainer_step(third, &rest, &err), 0);
+    assert_float_equal(rest, whole[0], 1e-6);
+}
+
 static void refuses_a_model_without_classes(void **state)
 {
     (void)state;
@@ -104,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_losses_equal_pytorch),
         cmocka_unit_test(every_trainable_model_learns),
+        cmocka_unit_test(goes_on_from_a_checkpoint),
         cmocka_unit_test(refuses_a_model_without_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,7 @@ class Machine:
         self.state = f"{self.folder}/state"
         self.port = free_port()
         self.full_slice = full_slice
+        self.loads = []
         self.environment = dict(os.environ, TRANCHE_SIM_FLEET=f"a100-40gb:{gpus}",
                                 TRANCHE_SIM_STATE=f"{self.folder}/sim.json",
                                 TRANCHE_RUNTIME_DIR=self.state)
@@ -84,6 +85,8 @@ class Machine:
 
     def clean(self):
         """Whatever a failed test left."""
+        for load in self.loads:
+            load.kill()
         if os.path.exists(f"{self.state}/journal.jsonl"):
             self.down()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -131,7 +134,8 @@ class Machine:
     def load(self, seconds, rates, objective_ms=1000, seed=1):
         words = [CLIENT, str(self.port), str(seconds), str(seed)]
         words += [f"{name}={rate}={objective_ms}=64" for name, rate in rates.items()]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        self.loads.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        return self.loads[-1]
 
     def kill_runtime(self, sig=signal.SIGKILL):
         """Ends the process that steers, wherever it is."""
