@@ -30,6 +30,7 @@
 struct known_reference {
     size_t model;
     int batch, sequence;
+    uint64_t seed; /* of its inputs: another one in each repetition */
     bool found;
     struct ready_event ready;
 };
@@ -173,7 +174,7 @@ static int find_reference(struct runner *runner, const struct experiment_cell *c
     for (size_t i = 0; i < runner->references.count && !reference; i++) {
         struct known_reference *known = runner->references.data[i];
         if (known->model == cell->model && known->batch == cell->batch &&
-            known->sequence == cell->sequence)
+            known->sequence == cell->sequence && known->seed == instance->settings.seed)
             reference = known;
     }
     if (!reference) {
@@ -182,6 +183,7 @@ static int find_reference(struct runner *runner, const struct experiment_cell *c
         reference->model = cell->model;
         reference->batch = cell->batch;
         reference->sequence = cell->sequence;
+        reference->seed = instance->settings.seed;
         struct measure_settings settings = instance->settings;
         settings.stop = runner->options->stop;
         settings.companion = NULL;

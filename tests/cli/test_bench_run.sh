@@ -150,6 +150,35 @@ fails 3 'mode "shared", expected one of whole, alone' "a mode that there is not"
 printf 'experiment: x\nmodels: [resnet]\nslices: [1g]\nbatchs: [1]\n' >bad.yaml
 fails 3 'batches' "a key mistyped" bench run bad.yaml
 
+# The built-in workload: each repetition has inputs of its own, and outputs are right in all.
+for library in "${TRANCHE%/*}"/ort/libonnxruntime.so* "$TRANCHE_SOURCE_ROOT"/build/ort/libonnxruntime.so*; do
+    [ -z "${TRANCHE_ORT_LIBRARY:-}" ] && [ -e "$library" ] && export TRANCHE_ORT_LIBRARY=$library
+done
+if [ -n "${TRANCHE_ORT_LIBRARY:-}" ]; then
+    cat >outputs.yaml <<END
+experiment: outputs
+models: ["cnn:size=16"]
+slices: [3g]
+modes: [alone, busy]
+repetitions: 3
+measure: {duration_s: 0.05, longest_s: 2, warmup_s: 0, min_steps: 1, ready_timeout_s: 60, silence_timeout_s: 60}
+END
+    tranche bench run outputs.yaml -o outputs
+    [ "$status" -le 1 ]
+    ok $? "three repetitions of the built-in workload"
+    python3 -c 'import json
+runs = [run for cell in json.load(open("outputs/result.json"))["cells"] for run in cell["runs"]]
+assert len(runs) == 6 and all(run["status"] == "ok" for run in runs)
+assert not any("wrong-output" in run["verdict_reasons"] for run in runs)'
+    ok $? "none of them has wrong outputs"
+    tranche report outputs/result.json -o outputs.html
+    is_status 0 "their report"
+    grep -q '<h3>Answer</h3>' outputs.html && grep -q 'Everything fitted: all 2 cells ran.' outputs.html
+    ok $? "answers in words"
+else
+    skip "no ONNX Runtime (tools/fetch_packages.sh)" "repetitions of the built-in workload"
+fi
+
 for file in "$TRANCHE_SOURCE_ROOT"/experiments/*.yaml; do
     tranche bench run "$file" --dry-run
     is_status 0 "$(basename "$file") can be run"
