@@ -214,7 +214,7 @@ static void add_style(const struct str *body, struct str *text)
                   ".tr-m{text-anchor:middle}.tr-e{text-anchor:end}\n"
                   ".tr-bold{font-weight:600}.tr-large{font-size:16px}\n");
     add_colours(body, false, text);
-    str_add(text, "@media (prefers-color-scheme:dark){\n"
+    str_add(text, "@media screen and (prefers-color-scheme:dark){\n"
                   ".tr-page{fill:#11161c}.tr-h{stroke:#444d57}\n");
     add_colours(body, true, text);
     str_add(text, "}\n</style>\n");

@@ -18,6 +18,7 @@ enum {
     SPAN_ROW_HEIGHT = 18,
     TITLE_Y = 18,
     LEGEND_Y = 42,
+    LEGEND_ROW = 18,
     TOP = 64,
     LEFT = 70,
     LEFT_SPANS = 210,
@@ -190,25 +191,60 @@ static void add_category_names(const struct plot *plot)
     }
 }
 
+/* The width of a label with its patch; words are the label, cut to what fits. */
+static double legend_width(const struct chart_series *series, struct str *words)
+{
+    canvas_fit_words(series->label, 28, words);
+    return LEGEND_PATCH + 6 + (double)(text_columns(words->bytes) + 2) * CHARACTER_WIDTH;
+}
+
+/* Moves to the next row where the label does not fit; row counts from 0. */
+static void place_label(double width, double *x, int *row)
+{
+    if (*x > LEFT && *x + width - 2 * CHARACTER_WIDTH > WIDTH - RIGHT) {
+        *x = LEFT;
+        (*row)++;
+    }
+}
+
+/* Rows beyond the first. */
+static int legend_rows(const struct chart *chart)
+{
+    double x = LEFT;
+    int row = 0;
+    for (size_t s = 0; s < chart->series_count; s++) {
+        CLEANUP(str_done) struct str words = STR_EMPTY;
+        if (!chart->series[s].label)
+            continue;
+        double width = legend_width(&chart->series[s], &words);
+        place_label(width, &x, &row);
+        x += width;
+    }
+    return row;
+}
+
 static void add_legend(const struct plot *plot)
 {
     const struct chart *chart = plot->chart;
     double x = LEFT;
-    for (size_t s = 0; s < chart->series_count && x < WIDTH - 40; s++) {
+    int row = 0;
+    for (size_t s = 0; s < chart->series_count; s++) {
         const struct chart_series *series = &chart->series[s];
         if (!series->label)
             continue;
         CLEANUP(str_done) struct str words = STR_EMPTY;
-        canvas_fit_words(series->label, 28, &words);
+        double width = legend_width(series, &words);
+        place_label(width, &x, &row);
+        double y = LEGEND_Y + row * LEGEND_ROW;
         if (series->broken)
-            canvas_line(plot->canvas, (struct canvas_point){x, LEGEND_Y},
-                        (struct canvas_point){x + LEGEND_PATCH, LEGEND_Y}, series->colour,
+            canvas_line(plot->canvas, (struct canvas_point){x, y},
+                        (struct canvas_point){x + LEGEND_PATCH, y}, series->colour,
                         CANVAS_BROKEN);
         else
-            canvas_rect(plot->canvas, (struct canvas_rect){x, LEGEND_Y - 5, LEGEND_PATCH, 10},
+            canvas_rect(plot->canvas, (struct canvas_rect){x, y - 5, LEGEND_PATCH, 10},
                         series->colour, CANVAS_BAR);
-        add_words(plot, x + LEGEND_PATCH + 6, LEGEND_Y, CANVAS_START, words.bytes);
-        x += LEGEND_PATCH + 6 + (double)(text_columns(words.bytes) + 2) * CHARACTER_WIDTH;
+        add_words(plot, x + LEGEND_PATCH + 6, y, CANVAS_START, words.bytes);
+        x += width;
     }
 }
 
@@ -233,7 +269,7 @@ static void add_frame(const struct plot *plot, bool empty)
     if (chart->category_count > 0)
         add_category_names(plot);
     if (chart->y_label)
-        add_words(plot, 16, TOP - 2, CANVAS_START, chart->y_label);
+        add_words(plot, 16, plot->area.y - 14, CANVAS_START, chart->y_label);
     if (chart->x_label)
         add_words(plot, plot->area.x + plot->area.width / 2, bottom + 34, CANVAS_MIDDLE,
                   chart->x_label);
@@ -280,11 +316,15 @@ static void draw_interval(const struct plot *plot, const struct chart_series *se
         !is_shown(&plot->y, series->high[i]))
         return;
     double top = y_of(plot, series->high[i]);
-    double bottom = y_of(plot, series->low[i]);
+    /* An interval may reach below what the axis shows, as of a mean near 0. */
+    double floor = plot->area.y + plot->area.height;
+    double bottom = fmin(y_of(plot, series->low[i]), floor);
     canvas_line(plot->canvas, (struct canvas_point){middle, top},
                 (struct canvas_point){middle, bottom}, CANVAS_INK, CANVAS_THIN);
     for (int end = 0; end < 2; end++) {
         double y = end ? bottom : top;
+        if (end && bottom == floor)
+            break;
         canvas_line(plot->canvas, (struct canvas_point){middle - 3, y},
                     (struct canvas_point){middle + 3, y}, CANVAS_INK, CANVAS_THIN);
     }
@@ -336,12 +376,12 @@ void chart_svg(const struct chart *chart, struct str *svg)
     double height = spans ? (double)(chart->category_count * SPAN_ROW_HEIGHT) : PLOT_HEIGHT;
     if (height < SPAN_ROW_HEIGHT * 4)
         height = SPAN_ROW_HEIGHT * 4;
+    double top = TOP + 12 + legend_rows(chart) * LEGEND_ROW;
     CLEANUP(canvas_free_ptr)
-    struct canvas *canvas = canvas_svg_new(WIDTH, TOP + 12 + height + BOTTOM,
-                                           chart->title ? chart->title : "chart");
-    struct plot plot = {.chart = chart,
-                        .canvas = canvas,
-                        .area = {left, TOP + 12, WIDTH - left - RIGHT, height}};
+    struct canvas *canvas =
+        canvas_svg_new(WIDTH, top + height + BOTTOM, chart->title ? chart->title : "chart");
+    struct plot plot = {
+        .chart = chart, .canvas = canvas, .area = {left, top, WIDTH - left - RIGHT, height}};
     bool shown = find_ranges(&plot) && (chart->kind != CHART_BARS || chart->category_count > 0);
     add_frame(&plot, !shown);
     for (size_t s = 0; shown && s < chart->series_count; s++) {
