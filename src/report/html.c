@@ -12,7 +12,8 @@
 static const char STYLE[] =
     ":root{color-scheme:light dark;--ink:#1b1f24;--muted:#5c6670;--line:#d5dbe1;--page:#fff;"
     "--soft:#f4f6f8;--good:#1f7a3d;--bad:#b3261e}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#eceff3;--muted:#a3adb8;--line:#3a434d;"
+    "@media screen and "
+    "(prefers-color-scheme:dark){:root{--ink:#eceff3;--muted:#a3adb8;--line:#3a434d;"
     "--page:#14181d;--soft:#1d232a;--good:#55c17a;--bad:#f08a80}}"
     "@media print{:root{color-scheme:light;--ink:#000;--muted:#444;--line:#bbb;--page:#fff;"
     "--soft:#fff}nav{display:none}figure,table{break-inside:avoid}}"
@@ -23,12 +24,15 @@ static const char STYLE[] =
     "p{max-width:80ch;margin:6px 0}.muted{color:var(--muted)}.good{color:var(--good)}"
     ".bad{color:var(--bad);font-weight:600}"
     "nav a{color:inherit;margin-right:16px}"
-    ".figures{display:flex;flex-wrap:wrap;gap:16px}.figures>svg{flex:0 1 416px;"
-    "height:auto}svg{max-width:100%;height:auto}"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(340px,100%),1fr));"
+    "gap:16px}svg{max-width:100%;height:auto}"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;"
     "margin:8px 0 16px}th,td{padding:3px 12px 3px 0;text-align:left;white-space:nowrap;"
     "border-bottom:1px solid var(--line)}th{color:var(--muted);font-weight:500}"
-    "td.n{text-align:right}tr.bad td{color:var(--bad)}tr:hover td{background:var(--soft)}";
+    ".answer{max-width:100ch;padding-left:20px}.answer li{margin:4px 0}"
+    ".question{font-size:17px}td.wide{white-space:normal;min-width:16em;overflow-wrap:anywhere}"
+    "td.n{text-align:right}tr.invalid td.wide{color:var(--bad)}tr.bad "
+    "td{color:var(--bad)}tr:hover td{background:var(--soft)}";
 
 void html_add_words(struct str *html, const char *words)
 {
@@ -91,6 +95,23 @@ void html_add_paragraph(struct str *html, const char *klass, const char *words)
     str_add(html, "</p>\n");
 }
 
+void html_list_begin(struct str *html, const char *klass)
+{
+    str_addf(html, "<ul class=\"%s\">\n", klass);
+}
+
+void html_list_item(struct str *html, const char *words)
+{
+    str_add(html, "<li>");
+    html_add_words(html, words);
+    str_add(html, "</li>\n");
+}
+
+void html_list_end(struct str *html)
+{
+    str_add(html, "</ul>\n");
+}
+
 void html_table_begin(struct str *html, const char *const *headers)
 {
     str_add(html, "<div class=\"scroll\"><table><thead><tr>");
@@ -113,6 +134,13 @@ void html_row_begin(struct str *html, const char *klass)
 void html_cell(struct str *html, const char *words)
 {
     str_add(html, "<td>");
+    html_add_words(html, words);
+    str_add(html, "</td>");
+}
+
+void html_cell_wide(struct str *html, const char *words)
+{
+    str_add(html, "<td class=\"wide\">");
     html_add_words(html, words);
     str_add(html, "</td>");
 }

@@ -18,11 +18,17 @@ void html_add_heading(struct str *html, int level, const char *words);
 /* <p class=CLASS>words</p>; klass NULL: none. */
 void html_add_paragraph(struct str *html, const char *klass, const char *words);
 
+/* A list: begin, items, end. */
+void html_list_begin(struct str *html, const char *klass);
+void html_list_item(struct str *html, const char *words);
+void html_list_end(struct str *html);
+
 /* A table: begin with the header cells (NULL ends), then rows cell by cell. */
 void html_table_begin(struct str *html, const char *const *headers);
 void html_row_begin(struct str *html, const char *klass);
-void html_cell(struct str *html, const char *words);   /* left */
-void html_cell_number(struct str *html, double value); /* right; NAN is blank */
+void html_cell(struct str *html, const char *words);      /* left */
+void html_cell_wide(struct str *html, const char *words); /* broken into lines */
+void html_cell_number(struct str *html, double value);    /* right; NAN is blank */
 void html_row_end(struct str *html);
 void html_table_end(struct str *html);
 

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -17,10 +18,12 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "draw/chart.h"
+#include "report/answer.h"
 #include "report/html.h"
 #include "report/report.h"
+#include "report/result_keys.h"
 
-enum { KEYS_MAX = 32, CATEGORIES_MOST = 24, CDF_POINTS = 120, CDF_CHARTS_MOST = 8 };
+enum { CATEGORIES_MOST = 24, GROUPS_MOST = 8, CDF_POINTS = 120, CDF_CHARTS_MOST = 8 };
 
 /* What is drawn, in this order; results without a figure have no chart of it. */
 static const struct {
@@ -44,142 +47,6 @@ static const struct {
     {"slo_rate_rps", "Highest rate that keeps the objective", "requests/s"},
 };
 
-/* Keys that make the series, in order of preference: people compare these. */
-static const char *const SERIES_KEYS[] = {"mode", "sharing", "slice", "model", "batch"};
-
-struct varying_key {
-    const char *name;
-    struct map values; /* text → nothing, in order of appearance */
-    bool in_series;    /* the series says it already */
-};
-
-struct results {
-    struct arena arena;
-    const json_t *cells;
-    struct varying_key keys[KEYS_MAX];
-    int key_count;
-    int series_key; /* index, or -1: one series */
-};
-
-static const char *value_text(struct arena *arena, const json_t *value)
-{
-    CLEANUP(str_done) struct str text = STR_EMPTY;
-    if (json_is_string(value))
-        return json_string_value(value);
-    if (json_is_number(value))
-        str_add_number(&text, json_number_value(value));
-    else if (value)
-        json_write_line(value, &text);
-    return arena_strdup(arena, text.bytes);
-}
-
-static void note_key(struct results *results, const char *name, const json_t *value)
-{
-    int i = 0;
-    while (i < results->key_count && strcmp(results->keys[i].name, name) != 0)
-        i++;
-    if (i == KEYS_MAX)
-        return;
-    if (i == results->key_count) {
-        results->keys[i].name = name;
-        results->key_count++;
-    }
-    const char *text = value_text(&results->arena, value);
-    if (map_find(&results->keys[i].values, text) < 0)
-        map_put(&results->keys[i].values, text, NULL);
-}
-
-static const char *key_text(struct results *results, const json_t *cell, int key)
-{
-    return value_text(&results->arena,
-                      json_object_get(json_object_get(cell, "key"), results->keys[key].name));
-}
-
-/* Whether cells with the same value of `of` have the same of `key`, as with slice and mode
- * where each mode has slices of its own. */
-static bool key_follows(struct results *results, int key, int of)
-{
-    struct map seen = {0};
-    bool follows = true;
-    assert(key >= 0 && of >= 0);
-    for (size_t i = 0; i < json_array_size(results->cells) && follows; i++) {
-        const json_t *cell = json_array_get(results->cells, i);
-        const char *text = key_text(results, cell, key);
-        ptrdiff_t at = map_find(&seen, key_text(results, cell, of));
-        if (at < 0)
-            map_put(&seen, key_text(results, cell, of), (void *)(uintptr_t)text);
-        else
-            follows = strcmp(seen.entries[at].value, text) == 0;
-    }
-    map_done(&seen);
-    return follows;
-}
-
-/* A key that says more than the one chosen, and all that it says, is the better one. */
-static void refine_series_key(struct results *results)
-{
-    for (size_t k = 0; k < sizeof SERIES_KEYS / sizeof *SERIES_KEYS; k++)
-        for (int i = 0; i < results->key_count && results->series_key >= 0; i++)
-            if (strcmp(results->keys[i].name, SERIES_KEYS[k]) == 0 &&
-                results->keys[i].values.count <= CANVAS_SERIES_COUNT &&
-                results->keys[i].values.count >
-                    results->keys[results->series_key].values.count &&
-                key_follows(results, results->series_key, i))
-                results->series_key = i;
-    for (int i = 0; i < results->key_count && results->series_key >= 0; i++)
-        results->keys[i].in_series = key_follows(results, i, results->series_key);
-}
-
-static void choose_series_key(struct results *results)
-{
-    results->series_key = -1;
-    for (size_t k = 0; k < sizeof SERIES_KEYS / sizeof *SERIES_KEYS; k++)
-        for (int i = 0; i < results->key_count && results->series_key < 0; i++)
-            if (strcmp(results->keys[i].name, SERIES_KEYS[k]) == 0 &&
-                results->keys[i].values.count > 1 &&
-                results->keys[i].values.count <= CANVAS_SERIES_COUNT)
-                results->series_key = i;
-    refine_series_key(results);
-}
-
-static void results_init(struct results *results, const json_t *root)
-{
-    *results = (struct results){.cells = json_object_get(root, "cells")};
-    size_t index;
-    json_t *cell;
-    json_array_foreach((json_t *)results->cells, index, cell)
-    {
-        const char *name;
-        json_t *value;
-        json_object_foreach(json_object_get(cell, "key"), name, value)
-        {
-            note_key(results, name, value);
-        }
-    }
-    choose_series_key(results);
-}
-
-static void results_done(struct results *results)
-{
-    for (int i = 0; i < results->key_count; i++)
-        map_done(&results->keys[i].values);
-    arena_done(&results->arena);
-}
-
-/* What tells a cell from its neighbours on the axis: varying keys but the series'. */
-static const char *category_of(struct results *results, const json_t *cell, bool with_series)
-{
-    CLEANUP(str_done) struct str text = STR_EMPTY;
-    for (int i = 0; i < results->key_count; i++) {
-        if (results->keys[i].values.count < 2 || (results->keys[i].in_series && !with_series))
-            continue;
-        const json_t *value =
-            json_object_get(json_object_get(cell, "key"), results->keys[i].name);
-        str_addf(&text, "%s%s", text.length > 0 ? " " : "", value_text(&results->arena, value));
-    }
-    return arena_strdup(&results->arena, text.length > 0 ? text.bytes : "all");
-}
-
 static double figure_of(const json_t *cell, const char *figure, const char *part)
 {
     const json_t *summary = json_object_get(json_object_get(cell, "summary"), figure);
@@ -195,15 +62,6 @@ static bool has_figure(const struct results *results, const char *figure)
     return false;
 }
 
-static int series_of(struct results *results, const json_t *cell)
-{
-    if (results->series_key < 0)
-        return 0;
-    struct varying_key *key = &results->keys[results->series_key];
-    const json_t *value = json_object_get(json_object_get(cell, "key"), key->name);
-    return (int)map_find(&key->values, value_text(&results->arena, value));
-}
-
 static double *blank(struct arena *arena, size_t count)
 {
     double *values = arena_alloc(arena, count, sizeof *values);
@@ -212,74 +70,110 @@ static double *blank(struct arena *arena, size_t count)
     return values;
 }
 
-static void add_figure(struct results *results, size_t figure, struct str *html)
-{
-    struct map categories = {0};
-    size_t series_count =
-        results->series_key < 0 ? 1 : results->keys[results->series_key].values.count;
-    struct chart_series series[CANVAS_SERIES_COUNT];
+/* A figure's values of one group: by series, then by category. */
+struct figure_values {
     double *means[CANVAS_SERIES_COUNT], *lows[CANVAS_SERIES_COUNT], *highs[CANVAS_SERIES_COUNT];
-    assert(series_count > 0 && series_count <= CANVAS_SERIES_COUNT);
-    for (size_t s = 0; s < series_count; s++) {
-        means[s] = blank(&results->arena, CATEGORIES_MOST);
-        lows[s] = blank(&results->arena, CATEGORIES_MOST);
-        highs[s] = blank(&results->arena, CATEGORIES_MOST);
+    struct map categories;
+    bool any;
+};
+
+static void find_values(struct results *results, const char *figure, const char *group,
+                        struct figure_values *values)
+{
+    *values = (struct figure_values){0};
+    for (size_t s = 0; s < result_series_count(results); s++) {
+        values->means[s] = blank(&results->arena, CATEGORIES_MOST);
+        values->lows[s] = blank(&results->arena, CATEGORIES_MOST);
+        values->highs[s] = blank(&results->arena, CATEGORIES_MOST);
     }
     for (size_t i = 0; i < json_array_size(results->cells); i++) {
         const json_t *cell = json_array_get(results->cells, i);
-        const char *category = category_of(results, cell, false);
-        ptrdiff_t at = map_find(&categories, category);
-        int s = series_of(results, cell);
-        if (at < 0 && categories.count < CATEGORIES_MOST)
-            at = (ptrdiff_t)map_put(&categories, category, NULL);
-        if (at < 0 || s < 0)
+        const char *category = result_category(results, cell);
+        int s = result_series(results, cell);
+        if (s < 0 || strcmp(result_group(results, cell), group) != 0)
             continue;
-        assert((size_t)s < series_count && at < CATEGORIES_MOST);
-        means[s][at] = figure_of(cell, FIGURES[figure].figure, "mean");
-        lows[s][at] = figure_of(cell, FIGURES[figure].figure, "low");
-        highs[s][at] = figure_of(cell, FIGURES[figure].figure, "high");
+        ptrdiff_t at = map_find(&values->categories, category);
+        if (at < 0 && values->categories.count < CATEGORIES_MOST)
+            at = (ptrdiff_t)map_put(&values->categories, category, NULL);
+        if (at < 0)
+            continue;
+        assert((size_t)s < result_series_count(results) && at < CATEGORIES_MOST);
+        values->means[s][at] = figure_of(cell, figure, "mean");
+        values->lows[s][at] = figure_of(cell, figure, "low");
+        values->highs[s][at] = figure_of(cell, figure, "high");
+        values->any |= !isnan(values->means[s][at]);
     }
+}
+
+/* "Throughput: resnet18" */
+static const char *title_of(struct results *results, const char *title, const char *group)
+{
+    return *group ? arena_printf(&results->arena, "%s: %s", title, group) : title;
+}
+
+static void add_figure(struct results *results, size_t figure, const char *group,
+                       struct str *html)
+{
+    struct figure_values values;
+    struct chart_series series[CANVAS_SERIES_COUNT];
+    size_t series_count = result_series_count(results);
+    assert(series_count > 0 && series_count <= CANVAS_SERIES_COUNT);
+    find_values(results, FIGURES[figure].figure, group, &values);
     const char **names = arena_alloc(&results->arena, CATEGORIES_MOST, sizeof *names);
-    for (size_t i = 0; i < categories.count; i++)
-        names[i] = categories.entries[i].key;
+    for (size_t i = 0; i < values.categories.count; i++)
+        names[i] = values.categories.entries[i].key;
     for (size_t s = 0; s < series_count; s++)
-        series[s] = (struct chart_series){
-            .label = results->series_key < 0
-                         ? NULL
-                         : results->keys[results->series_key].values.entries[s].key,
-            .colour = (enum canvas_colour)(CANVAS_SERIES + (int)s),
-            .y = means[s],
-            .low = lows[s],
-            .high = highs[s],
-            .count = categories.count};
-    chart_svg(&(struct chart){.kind = CHART_BARS,
-                              .title = FIGURES[figure].title,
-                              .y_label = FIGURES[figure].unit,
-                              .categories = names,
-                              .category_count = categories.count,
-                              .series = series,
-                              .series_count = series_count},
-              html);
-    map_done(&categories);
+        series[s] =
+            (struct chart_series){.label = result_series_name(results, s),
+                                  .colour = (enum canvas_colour)(CANVAS_SERIES + (int)s),
+                                  .y = values.means[s],
+                                  .low = values.lows[s],
+                                  .high = values.highs[s],
+                                  .count = values.categories.count};
+    if (values.any)
+        chart_svg(&(struct chart){.kind = CHART_BARS,
+                                  .title = title_of(results, FIGURES[figure].title, group),
+                                  .x_label = results->axis_key < 0
+                                                 ? NULL
+                                                 : results->keys[results->axis_key].name,
+                                  .y_label = FIGURES[figure].unit,
+                                  .categories = names,
+                                  .category_count = values.categories.count,
+                                  .series = series,
+                                  .series_count = series_count},
+                  html);
+    map_done(&values.categories);
+}
+
+/* The charts of a group stand together. */
+static void add_all_figures(struct results *results, struct str *html)
+{
+    for (size_t g = 0; g < results->groups.count && g < GROUPS_MOST; g++)
+        for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+            if (has_figure(results, FIGURES[i].figure))
+                add_figure(results, i, results->groups.entries[g].key, html);
 }
 
 /* ---- CDF -------------------------------------------------------------------------- */
 
-/* All VALID runs of a cell in one histogram, of an open loop from the intended time; NULL
- * when there is none. */
+/* All VALID runs of a cell in one histogram, where there is none those that ended well; of an
+ * open loop from the intended time. NULL when there is none. */
 static struct hist *latency_of(const json_t *cell)
 {
     struct hist *whole = NULL;
     const json_t *runs = json_object_get(cell, "runs");
+    const char *of_cell = json_string_value(json_object_get(cell, "verdict"));
+    bool valid = of_cell && strcmp(of_cell, "VALID") == 0;
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
-        const char *verdict = json_string_value(json_object_get(run, "verdict"));
+        const char *word =
+            json_string_value(json_object_get(run, valid ? "verdict" : "status"));
         const json_t *histograms = json_object_get(run, "histograms");
         const char *text = json_string_value(json_object_get(histograms, "e2e"));
         if (!text)
             text = json_string_value(json_object_get(histograms, "latency"));
         CLEANUP(hist_free_ptr) struct hist *part = NULL;
-        if (!verdict || strcmp(verdict, "VALID") != 0 || !text ||
+        if (!word || strcmp(word, valid ? "VALID" : "ok") != 0 || !text ||
             hist_decode(text, &part, NULL) != 0)
             continue;
         if (!whole)
@@ -289,19 +183,30 @@ static struct hist *latency_of(const json_t *cell)
     return whole;
 }
 
-/* Of the cells in one category ("": all), a line for each. */
-static void add_cdf(struct results *results, const char *category, struct str *html)
+/* Group, axis and category: "resnet18 batch 16". */
+static const char *place_of(struct results *results, const json_t *cell)
+{
+    const char *group = result_group(results, cell);
+    const char *category = result_category(results, cell);
+    if (results->axis_key < 0)
+        return category;
+    return arena_printf(&results->arena, "%s%s%s %s", group, *group ? " " : "",
+                        results->keys[results->axis_key].name, category);
+}
+
+/* Of the cells in one place ("": all), a line for each. */
+static void add_cdf(struct results *results, const char *place, struct str *html)
 {
     struct chart_series series[CANVAS_SERIES_COUNT];
     CLEANUP(str_done) struct str title = STR_EMPTY;
     size_t count = 0;
     size_t cells = json_array_size(results->cells);
-    assert(category);
+    assert(place);
     for (size_t i = 0; i < cells && count < CANVAS_SERIES_COUNT; i++) {
         const json_t *cell = json_array_get(results->cells, i);
         CLEANUP(hist_free_ptr) struct hist *latency = NULL;
-        int s = series_of(results, cell);
-        if (*category && strcmp(category_of(results, cell, false), category) != 0)
+        int s = result_series(results, cell);
+        if (*place && strcmp(place_of(results, cell), place) != 0)
             continue;
         latency = latency_of(cell);
         if (!latency || s < 0)
@@ -312,19 +217,19 @@ static void add_cdf(struct results *results, const char *category, struct str *h
             y[k] = 100.0 * (k + 1) / CDF_POINTS;
             x[k] = (double)hist_percentile_ns(latency, y[k]) / 1e6;
         }
-        int colour = *category ? s : (int)count;
-        series[count++] = (struct chart_series){
-            .label = *category ? key_text(results, cell, results->series_key)
-                               : category_of(results, cell, true),
-            .colour = (enum canvas_colour)(CANVAS_SERIES + colour),
-            .x = x,
-            .y = y,
-            .count = CDF_POINTS};
+        int colour = *place ? s : (int)count;
+        series[count++] =
+            (struct chart_series){.label = *place ? result_series_name(results, (size_t)s)
+                                                  : result_name(results, cell),
+                                  .colour = (enum canvas_colour)(CANVAS_SERIES + colour),
+                                  .x = x,
+                                  .y = y,
+                                  .count = CDF_POINTS};
     }
     if (count == 0)
         return;
-    str_addf(&title, "Latency, cumulative%s%s", *category ? ": " : "", category);
-    if (!*category && count < cells)
+    str_addf(&title, "Latency, cumulative%s%s", *place ? ": " : "", place);
+    if (!*place && count < cells)
         str_add(&title, " (first cells)");
     chart_svg(&(struct chart){.kind = CHART_LINES,
                               .title = title.bytes,
@@ -342,52 +247,75 @@ static void add_cdfs(struct results *results, struct str *html)
     if (results->series_key < 0)
         add_cdf(results, "", html);
     for (size_t i = 0; i < json_array_size(results->cells) && results->series_key >= 0; i++) {
-        const char *category = category_of(results, json_array_get(results->cells, i), false);
-        if (seen.count == CDF_CHARTS_MOST || map_find(&seen, category) >= 0)
+        const char *place = place_of(results, json_array_get(results->cells, i));
+        if (seen.count == CDF_CHARTS_MOST || map_find(&seen, place) >= 0)
             continue;
-        map_put(&seen, category, NULL);
-        add_cdf(results, category, html);
+        map_put(&seen, place, NULL);
+        add_cdf(results, place, html);
     }
     map_done(&seen);
 }
 
 /* ---- tables ----------------------------------------------------------------------- */
 
+/* Four significant digits, but whole numbers whole. */
+static void add_rounded(double value, int digits, struct str *text)
+{
+    if (fabs(value) >= pow(10, digits))
+        str_addf(text, "%.0f", value);
+    else
+        str_addf(text, "%.*g", digits, value);
+}
+
 static void add_interval(const json_t *cell, const char *figure, struct str *html)
 {
+    CLEANUP(str_done) struct str text = STR_EMPTY;
     double mean = figure_of(cell, figure, "mean");
     double low = figure_of(cell, figure, "low");
     double high = figure_of(cell, figure, "high");
-    char text[64] = "";
-    if (!isnan(mean) && !isnan(low))
-        snprintf(text, sizeof text, "%.6g ± %.2g", mean, (high - low) / 2);
-    else if (!isnan(mean))
-        snprintf(text, sizeof text, "%.6g", mean);
-    html_cell(html, text);
+    if (!isnan(mean))
+        add_rounded(mean, 4, &text);
+    if (!isnan(mean) && !isnan(low)) {
+        str_add(&text, " ± ");
+        add_rounded((high - low) / 2, 2, &text);
+    }
+    html_cell(html, text.bytes);
 }
 
-/* "VALID", or the reasons of the runs that are not, each once. */
-static void verdict_of(const json_t *cell, struct str *words)
+/* Why runs are not VALID, each reason once. */
+static void find_reasons(const json_t *run, struct map *reasons)
 {
-    struct map seen = {0};
-    const json_t *runs = json_object_get(cell, "runs");
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *run = json_array_get(runs, i);
-        const json_t *reasons = json_object_get(run, "verdict_reasons");
-        const char *status = json_string_value(json_object_get(run, "status"));
-        const char *reason = json_string_value(json_object_get(run, "reason"));
-        if (status && strcmp(status, "ok") != 0)
-            map_put(&seen, reason ? reason : status, NULL);
-        for (size_t k = 0; k < json_array_size(reasons); k++) {
-            const char *why = json_string_value(json_array_get(reasons, k));
-            if (why)
-                map_put(&seen, why, NULL);
-        }
+    const json_t *list = json_object_get(run, "verdict_reasons");
+    const char *status = json_string_value(json_object_get(run, "status"));
+    const char *reason = json_string_value(json_object_get(run, "reason"));
+    if (status && strcmp(status, "ok") != 0)
+        map_put(reasons, reason ? reason : status, NULL);
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        const char *why = json_string_value(json_array_get(list, k));
+        if (why)
+            map_put(reasons, why, NULL);
     }
-    str_add(words, seen.count == 0 ? "VALID" : "INVALID: ");
-    for (size_t i = 0; i < seen.count; i++)
-        str_addf(words, "%s%s", i > 0 ? ", " : "", seen.entries[i].key);
-    map_done(&seen);
+}
+
+/* "VALID", "VALID, 2 of 3 runs: unsteady", "INVALID: unsteady"; whether it is VALID. */
+static bool verdict_of(const json_t *cell, struct str *words)
+{
+    struct map reasons = {0};
+    const json_t *runs = json_object_get(cell, "runs");
+    size_t valid = 0, count = json_array_size(runs);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *run = json_array_get(runs, i);
+        const char *verdict = json_string_value(json_object_get(run, "verdict"));
+        valid += verdict && strcmp(verdict, "VALID") == 0;
+        find_reasons(run, &reasons);
+    }
+    str_add(words, valid > 0 ? "VALID" : "INVALID");
+    if (valid > 0 && valid < count)
+        str_addf(words, ", %zu of %zu runs", valid, count);
+    for (size_t i = 0; i < reasons.count; i++)
+        str_addf(words, "%s%s", i > 0 ? ", " : ": ", reasons.entries[i].key);
+    map_done(&reasons);
+    return valid > 0;
 }
 
 static void add_cells(struct results *results, struct str *html)
@@ -398,15 +326,15 @@ static void add_cells(struct results *results, struct str *html)
     for (size_t i = 0; i < json_array_size(results->cells); i++) {
         const json_t *cell = json_array_get(results->cells, i);
         CLEANUP(str_done) struct str verdict = STR_EMPTY;
-        verdict_of(cell, &verdict);
-        html_row_begin(html, strcmp(verdict.bytes, "VALID") == 0 ? NULL : "bad");
-        html_cell(html, category_of(results, cell, true));
+        bool valid = verdict_of(cell, &verdict);
+        html_row_begin(html, valid ? NULL : "invalid");
+        html_cell(html, result_name(results, cell));
         html_cell_number(html, (double)json_array_size(json_object_get(cell, "runs")));
         add_interval(cell, "throughput_rps", html);
         add_interval(cell, "latency_ms_p50", html);
         add_interval(cell, "latency_ms_p95", html);
         add_interval(cell, "latency_ms_p99", html);
-        html_cell(html, verdict.bytes);
+        html_cell_wide(html, verdict.bytes);
         html_row_end(html);
     }
     html_table_end(html);
@@ -422,7 +350,7 @@ static void add_provenance(struct results *results, const json_t *root, struct s
     {
         html_row_begin(html, NULL);
         html_cell(html, name);
-        html_cell(html, value_text(&results->arena, value));
+        html_cell_wide(html, result_value_text(&results->arena, value));
         html_row_end(html);
     }
     /* Keys that are the same in all cells belong to the setting, not to each row. */
@@ -451,11 +379,10 @@ static int add(const char *path, const struct str *bytes, struct str *html, stru
     const char *question =
         json_string_value(json_object_get(json_object_get(root, "experiment"), "question"));
     if (question)
-        html_add_paragraph(html, NULL, question);
+        html_add_paragraph(html, "question", question);
+    answer_add(root, html);
     html_figures_begin(html);
-    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
-        if (has_figure(&results, FIGURES[i].figure))
-            add_figure(&results, i, html);
+    add_all_figures(&results, html);
     add_cdfs(&results, html);
     html_figures_end(html);
     add_cells(&results, html);
