@@ -35,6 +35,7 @@ extern const struct kube_kind KIND_SERVICE, KIND_ENDPOINT_SLICE, KIND_HTTP_ROUTE
 #define NOTE_PROCS          "tranche.dev/procs"
 #define NOTE_MAX_WAIT_MS    "tranche.dev/max-wait-ms"
 #define NOTE_RATE_RPS       "tranche.dev/rate-rps"
+#define NOTE_TEMPLATE       "tranche.dev/template-hash" /* of the pod template it was made from */
 #define NOTE_TRANSITION     "tranche.dev/transition"
 #define NOTE_DRAINING_SINCE "tranche.dev/draining-since" /* RFC 3339; out of the endpoints */
 #define NOTE_HASH           "tranche.dev/hash"           /* of what we want, for ensure */

@@ -6,8 +6,11 @@
 #ifndef TRANCHE_CONTROL_WORLD_H
 #define TRANCHE_CONTROL_WORLD_H
 
+#include "base/map.h"
 #include "control/resources.h"
 #include "kube/path.h"
+
+struct actuator_ops;
 
 /* Objects of one kind, borrowed. */
 struct world_list {
@@ -29,6 +32,7 @@ struct world_sources {
     long long epoch; /* of our leadership */
     int64_t now_ns;  /* monotonic */
     int64_t now_s;   /* since 1970 */
+    const struct actuator_ops *actuator; /* in place of the pool's; NULL: the pool's */
 };
 
 enum instance_phase {
@@ -69,12 +73,15 @@ struct world_pod {
     const char *gpu_uuid;
     const char *node; /* spec.nodeName, "" not bound */
     const char *ip;
-    const char *transition; /* that made it */
-    int profile, start;     /* profile -1: the GPU is gone */
+    const char *transition;    /* that made it */
+    const char *slice;         /* name of its profile, as written on it */
+    const char *template_hash; /* of the pod template that it was made from, "" unknown */
+    int profile, start;        /* profile -1: its GPU is not observed; see world_place_pods() */
     int batch, procs;
     double rate_rps;
     bool ready;               /* condition Ready, not deleting, node Ready */
-    bool failed;              /* phase Failed, or a container waits in a crash loop */
+    bool ended;               /* phase Failed or Succeeded: it never becomes ready again */
+    bool failed;              /* ended, or a container waits in a crash loop */
     int64_t draining_since_s; /* 0: not draining */
     bool in_endpoints;        /* an EndpointSlice of ours lists it as ready */
 };
@@ -98,15 +105,23 @@ struct world {
     VEC(struct world_node) nodes;
     VEC(struct world_pod) pods;
     VEC(struct world_fault) faults;
+    struct map service_names, node_names; /* positions in services and nodes */
 };
+
+struct actuator_gpus;
 
 /* Never fails: what cannot be read is a fault. Sources are borrowed. */
 void world_build(const struct world_sources *sources, struct world *ret_world);
 void world_done(struct world *world);
 
+/* Gives each pod the profile that its slice is on the board of its GPU. */
+void world_place_pods(struct world *world, const struct actuator_gpus *gpus);
+
 /* Index, or -1. service: "namespace/name". */
 int world_find_service(const struct world *world, const char *service);
 int world_find_node(const struct world *world, const char *name);
+/* Whether there is a GpuService of this name whose spec cannot be read. */
+bool world_is_unreadable(const struct world *world, const char *namespace, const char *name);
 /* Whether a node belongs to the pool. */
 bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node);
 

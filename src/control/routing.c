@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/routing.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "control/json_covers.h"
+#include "control/kinds.h"
+#include "control/pool_view.h"
+#include "control/reconcile.h"
+#include "kube/api.h"
+
+#define SLICE_MANAGER_LABEL "endpointslice.kubernetes.io/managed-by"
+#define SLICE_SERVICE_LABEL "kubernetes.io/service-name"
+#define SLICE_MANAGER       "tranche.dev"
+#define APPLY_REASON        "routing"
+
+enum { ENDPOINTS_MAX = 100, WEIGHT_MAX = 1000000 };
+
+void routing_class(double rate_rps, char ret_class[ROUTING_CLASS_SIZE])
+{
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+
+    str_add_number(&text, rate_rps);
+    text_hash(text.bytes, ROUTING_CLASS_SIZE - 1, ret_class);
+}
+
+bool routing_is_weighted(const struct world *world, const struct gpu_service *service)
+{
+    return world->sources.has_gateway && *service->gateway;
+}
+
+/* ---- what is there ---------------------------------------------------------------- */
+
+/* Objects by "namespace/name"; those that nobody asked for are deleted at the end. */
+struct there {
+    const struct kube_kind *kind;
+    const struct world_list *list;
+    struct map names;
+    bool *wanted;
+};
+
+struct router {
+    struct world *world;
+    const struct gpu_pool *pool;
+    struct effects *effects;
+    struct there services, slices, routes;
+    struct map pods; /* "namespace/name" of the service → struct pod_list */
+};
+
+struct pod_list {
+    VEC(const struct world_pod *) items;
+};
+
+static void there_init(struct there *there, const struct kube_kind *kind,
+                       const struct world_list *list)
+{
+    CLEANUP(str_done) struct str key = STR_EMPTY;
+
+    *there = (struct there){
+        .kind = kind, .list = list, .wanted = xcalloc(list->count + 1, sizeof(bool))};
+    for (size_t i = 0; i < list->count; i++) {
+        str_clear(&key);
+        str_addf(&key, "%s/%s", kube_metadata(list->items[i], "namespace"),
+                 kube_metadata(list->items[i], "name"));
+        map_put(&there->names, key.bytes, NULL);
+    }
+}
+
+static void there_done(struct there *there)
+{
+    map_done(&there->names);
+    free(there->wanted);
+}
+
+static const char *label_of(const json_t *object, const char *label)
+{
+    const char *text = json_string_value(json_at(object, "metadata", "labels", label, NULL));
+
+    return text ? text : "";
+}
+
+/* Applies an object that is not there, or not as it should be. */
+static void want(struct router *router, struct there *there, json_t *object)
+{
+    CLEANUP(free_ptr)
+    char *key =
+        xasprintf("%s/%s", kube_metadata(object, "namespace"), kube_metadata(object, "name"));
+    ptrdiff_t at = map_find(&there->names, key);
+
+    if (at >= 0)
+        there->wanted[at] = true;
+    if (at >= 0 && json_covers(there->list->items[at], object))
+        json_decref(object);
+    else
+        effect_apply(router->effects, there->kind, object)->reason = APPLY_REASON;
+}
+
+/* The GpuService is there, and cannot be read: its routing stays as it is. */
+static bool is_unreadable(const struct router *router, const json_t *object)
+{
+    return world_is_unreadable(router->world, kube_metadata(object, "namespace"),
+                               label_of(object, LABEL_SERVICE));
+}
+
+static void delete_unwanted(struct router *router, struct there *there)
+{
+    for (size_t i = 0; i < there->names.count; i++) {
+        const json_t *object = there->list->items[i];
+        bool ours = strcmp(label_of(object, LABEL_POOL), router->pool->meta.name) == 0 &&
+                    strcmp(label_of(object, LABEL_MANAGED_BY), "tranche") == 0;
+        if (!ours || there->wanted[i] || *kube_metadata(object, "deletionTimestamp") ||
+            is_unreadable(router, object))
+            continue;
+        effect_delete(router->effects, there->kind, object, true)->reason = APPLY_REASON;
+    }
+}
+
+/* ---- objects ---------------------------------------------------------------------- */
+
+static json_t *metadata_of(const struct router *router, const struct gpu_service *service,
+                           const char *name, const char *class)
+{
+    json_t *labels = json_pack("{s:s, s:s, s:s}", LABEL_MANAGED_BY, "tranche", LABEL_POOL,
+                               router->pool->meta.name, LABEL_SERVICE, service->meta.name);
+
+    if (*class)
+        json_object_set_new(labels, LABEL_CLASS, json_string(class));
+    return json_pack("{s:s, s:s, s:o, s:[{s:s, s:s, s:s, s:s, s:b}]}", "name", name,
+                     "namespace", service->meta.namespace, "labels", labels, "ownerReferences",
+                     "apiVersion", CONTROL_GROUP "/" CONTROL_VERSION, "kind", "GpuService",
+                     "name", service->meta.name, "uid", service->meta.uid, "controller", true);
+}
+
+static json_t *service_object(const struct router *router, const struct gpu_service *service,
+                              const char *name, const char *class)
+{
+    return json_pack("{s:s, s:s, s:o, s:{s:[{s:s, s:s, s:i, s:i}]}}", "apiVersion", "v1",
+                     "kind", "Service", "metadata", metadata_of(router, service, name, class),
+                     "spec", "ports", "name", "http", "protocol", "TCP", "port", service->port,
+                     "targetPort", service->port);
+}
+
+static json_t *endpoint_of(const struct world_pod *pod)
+{
+    return json_pack("{s:[s], s:{s:b, s:b, s:b}, s:s, s:{s:s, s:s, s:s, s:s}}", "addresses",
+                     pod->ip, "conditions", "ready", true, "serving", true, "terminating",
+                     false, "nodeName", pod->node, "targetRef", "kind", "Pod", "namespace",
+                     pod->meta.namespace, "name", pod->meta.name, "uid", pod->meta.uid);
+}
+
+/* How many slices hold so many pods, when each pod's follows from a hash of its name. */
+static size_t slices_for(size_t pods)
+{
+    size_t slices = 1;
+
+    while (pods > ENDPOINTS_MAX && slices * (ENDPOINTS_MAX / 2) < pods)
+        slices *= 2;
+    return slices;
+}
+
+static size_t slice_of(const struct world_pod *pod, size_t slices)
+{
+    char hash[9];
+
+    if (slices == 1)
+        return 0;
+    text_hash(pod->meta.name, 8, hash);
+    return strtoul(hash, NULL, 16) % slices;
+}
+
+/* Service and slices of one name for these pods. */
+static void route_pods(struct router *router, const struct gpu_service *service,
+                       const char *name, const struct pod_list *pods)
+{
+    const char *class =
+        strcmp(name, service->meta.name) == 0 ? "" : name + strlen(service->meta.name) + 1;
+    size_t slices = slices_for(pods->items.count);
+    bool is_ipv6 = pods->items.count > 0 && strchr(pods->items.data[0]->ip, ':');
+
+    want(router, &router->services, service_object(router, service, name, class));
+    for (size_t s = 0; s < slices; s++) {
+        CLEANUP(free_ptr) char *slice_name = xasprintf("%s-%zu", name, s);
+        json_t *metadata = metadata_of(router, service, slice_name, class);
+        json_t *labels = json_object_get(metadata, "labels"), *endpoints = json_array();
+        json_object_set_new(labels, SLICE_MANAGER_LABEL, json_string(SLICE_MANAGER));
+        json_object_set_new(labels, SLICE_SERVICE_LABEL, json_string(name));
+        for (size_t i = 0; i < pods->items.count; i++)
+            if (slice_of(pods->items.data[i], slices) == s)
+                json_array_append_new(endpoints, endpoint_of(pods->items.data[i]));
+        want(router, &router->slices,
+             json_pack("{s:s, s:s, s:o, s:s, s:o, s:[{s:s, s:s, s:i}]}", "apiVersion",
+                       "discovery.k8s.io/v1", "kind", "EndpointSlice", "metadata", metadata,
+                       "addressType", is_ipv6 ? "IPv6" : "IPv4", "endpoints", endpoints,
+                       "ports", "name", "http", "protocol", "TCP", "port", service->port));
+    }
+}
+
+/* ---- with a gateway --------------------------------------------------------------- */
+
+struct class
+{
+    char name[ROUTING_CLASS_SIZE];
+    double rate_rps; /* of all its pods */
+    struct pod_list pods;
+};
+
+struct classes {
+    VEC(struct class) items;
+};
+
+static void classes_done(struct classes *classes)
+{
+    for (size_t i = 0; i < classes->items.count; i++)
+        vec_done(&classes->items.data[i].pods.items);
+    vec_done(&classes->items);
+}
+
+static struct class *class_of(struct classes *classes, double rate_rps)
+{
+    char name[ROUTING_CLASS_SIZE];
+
+    routing_class(rate_rps, name);
+    for (size_t i = 0; i < classes->items.count; i++)
+        if (strcmp(classes->items.data[i].name, name) == 0)
+            return &classes->items.data[i];
+    struct class *class = vec_push(&classes->items);
+    memcpy(class->name, name, sizeof name);
+    return class;
+}
+
+static int compare_classes(const void *a, const void *b)
+{
+    const struct class *left = a, *right = b;
+
+    return strcmp(left->name, right->name);
+}
+
+static json_t *parent_of(const char *gateway)
+{
+    const char *slash = strchr(gateway, '/');
+
+    if (!slash)
+        return json_pack("{s:s, s:s, s:s}", "group", "gateway.networking.k8s.io", "kind",
+                         "Gateway", "name", gateway);
+    return json_pack("{s:s, s:s, s:s#, s:s}", "group", "gateway.networking.k8s.io", "kind",
+                     "Gateway", "namespace", gateway, (int)(slash - gateway), "name",
+                     slash + 1);
+}
+
+static json_t *backends_of(const struct gpu_service *service, const struct classes *classes)
+{
+    double total = 0;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < classes->items.count; i++)
+        total += classes->items.data[i].rate_rps;
+    for (size_t i = 0; i < classes->items.count; i++) {
+        const struct class *class = &classes->items.data[i];
+        CLEANUP(free_ptr)
+        char *name = xasprintf("%s-%s", service->meta.name, class->name);
+        double share = total > 0 ? class->rate_rps / total : 1;
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:I}", "group", "", "kind",
+                                              "Service", "name", name, "port", service->port,
+                                              "weight",
+                                              (json_int_t)fmax(1, round(share * WEIGHT_MAX))));
+    }
+    return list;
+}
+
+static void route_by_weight(struct router *router, const struct gpu_service *service,
+                            const struct pod_list *pods)
+{
+    CLEANUP(classes_done) struct classes classes = {0};
+
+    for (size_t i = 0; i < pods->items.count; i++) {
+        struct class *class = class_of(&classes, pods->items.data[i]->rate_rps);
+        class->rate_rps += pods->items.data[i]->rate_rps;
+        vec_add(&class->pods.items, pods->items.data[i]);
+    }
+    if (classes.items.count > 0)
+        qsort(classes.items.data, classes.items.count, sizeof *classes.items.data,
+              compare_classes);
+    for (size_t i = 0; i < classes.items.count; i++) {
+        CLEANUP(free_ptr)
+        char *name = xasprintf("%s-%s", service->meta.name, classes.items.data[i].name);
+        route_pods(router, service, name, &classes.items.data[i].pods);
+    }
+    want(router, &router->routes,
+         json_pack("{s:s, s:s, s:o, s:{s:[o], s:[{s:o}]}}", "apiVersion",
+                   "gateway.networking.k8s.io/v1", "kind", "HTTPRoute", "metadata",
+                   metadata_of(router, service, service->meta.name, ""), "spec", "parentRefs",
+                   parent_of(service->gateway), "rules", "backendRefs",
+                   backends_of(service, &classes)));
+}
+
+/* ---- the whole -------------------------------------------------------------------- */
+
+static void collect_pods(struct router *router)
+{
+    for (size_t i = 0; i < router->world->pods.count; i++) {
+        const struct world_pod *pod = &router->world->pods.data[i];
+        if (!pod->ready || pod->draining_since_s > 0 || !*pod->ip)
+            continue;
+        struct pod_list *list = map_get(&router->pods, pod->service);
+        if (!list) {
+            list = xcalloc(1, sizeof *list);
+            map_put(&router->pods, pod->service, list);
+        }
+        vec_add(&list->items, pod);
+    }
+}
+
+static void router_done(struct router *router)
+{
+    for (size_t i = 0; i < router->pods.count; i++) {
+        struct pod_list *list = router->pods.entries[i].value;
+        vec_done(&list->items);
+        free(list);
+    }
+    map_done(&router->pods);
+    there_done(&router->services);
+    there_done(&router->slices);
+    there_done(&router->routes);
+}
+
+void reconcile_routing(struct world *world, const struct gpu_pool *pool,
+                       struct effects *effects)
+{
+    static const struct pod_list none;
+    CLEANUP(router_done)
+    struct router router = {.world = world, .pool = pool, .effects = effects};
+
+    there_init(&router.services, &KIND_SERVICE, &world->sources.kube_services);
+    there_init(&router.slices, &KIND_ENDPOINT_SLICE, &world->sources.endpoint_slices);
+    there_init(&router.routes, &KIND_HTTP_ROUTE, &world->sources.routes);
+    collect_pods(&router);
+    for (size_t s = 0; s < world->services.count; s++) {
+        const struct gpu_service *service = &world->services.data[s];
+        if (strcmp(service->pool, pool->meta.name) != 0)
+            continue;
+        const struct pod_list *pods =
+            map_get(&router.pods, world->service_names.entries[s].key);
+        route_pods(&router, service, service->meta.name, pods ? pods : &none);
+        if (routing_is_weighted(world, service))
+            route_by_weight(&router, service, pods ? pods : &none);
+    }
+    delete_unwanted(&router, &router.routes);
+    delete_unwanted(&router, &router.slices);
+    delete_unwanted(&router, &router.services);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The world read from the caches' objects, kind by kind.
+ */
+#include "control/world.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "control/actuator.h"
+#include "control/json_covers.h"
+#include "control/kinds.h"
+#include "control/timestamp.h"
+#include "kube/api.h"
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+static const char *note_of(const json_t *object, const char *note)
+{
+    return text_at(json_at(object, "metadata", "annotations", NULL), note);
+}
+
+static void add_fault(struct world *world, const struct kube_kind *kind, const json_t *object,
+                      const struct error *err)
+{
+    struct world_fault fault = {
+        .kind = kind, .object = object, .text = arena_strdup(&world->arena, err->text)};
+
+    vec_add(&world->faults, fault);
+}
+
+/* Reads a list of one of our kinds; what cannot be read is a fault. */
+#define READ_ALL(world, from, kind, values, read)                                              \
+    for (size_t i = 0; i < (from).count; i++) {                                                \
+        struct error err = {0};                                                                \
+        __typeof__(*(values)->data) value = {0};                                               \
+        if (read((from).items[i], &(world)->arena, &value, &err) == 0)                         \
+            vec_add(values, value);                                                            \
+        else                                                                                   \
+            add_fault(world, kind, (from).items[i], &err);                                     \
+    }
+
+static void read_own(struct world *world)
+{
+    const struct world_sources *sources = &world->sources;
+
+    READ_ALL(world, sources->services, &KIND_GPU_SERVICE, &world->services, gpu_service_read)
+    READ_ALL(world, sources->profiles, &KIND_PERF_PROFILE, &world->profiles, perf_profile_read)
+    READ_ALL(world, sources->pools, &KIND_GPU_POOL, &world->pools, gpu_pool_read)
+    READ_ALL(world, sources->plans, &KIND_PARTITION_PLAN, &world->plans, partition_plan_read)
+    READ_ALL(world, sources->transitions, &KIND_TRANSITION, &world->transitions,
+             transition_object_read)
+    READ_ALL(world, sources->node_states, &KIND_NODE_GPU_STATE, &world->node_states,
+             node_gpu_state_read)
+}
+
+static void index_services(struct world *world)
+{
+    for (size_t i = 0; i < world->services.count; i++) {
+        const struct object_meta *meta = &world->services.data[i].meta;
+        char *key = arena_printf(&world->arena, "%s/%s", meta->namespace, meta->name);
+        map_put(&world->service_names, key, NULL);
+    }
+    assert(world->service_names.count == world->services.count);
+}
+
+static bool has_condition(const json_t *object, const char *type)
+{
+    return condition_is_true(object, type);
+}
+
+static bool has_taint(const json_t *node, const char *key)
+{
+    const json_t *taints = json_at(node, "spec", "taints", NULL);
+    size_t index;
+    json_t *taint;
+
+    json_array_foreach((json_t *)taints, index, taint)
+    {
+        if (strcmp(text_at(taint, "key"), key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void read_nodes(struct world *world)
+{
+    const struct world_list *list = &world->sources.nodes;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const json_t *json = list->items[i];
+        struct world_node node = {
+            .name = text_at(json_object_get(json, "metadata"), "name"),
+            .ready = has_condition(json, "Ready"),
+            .cordoned = json_is_true(json_at(json, "spec", "unschedulable", NULL)),
+            .out_of_service = has_taint(json, "node.kubernetes.io/out-of-service"),
+            .conflict = "",
+            .json = json};
+        if (map_find(&world->node_names, node.name) >= 0)
+            continue;
+        map_put(&world->node_names, node.name, NULL);
+        vec_add(&world->nodes, node);
+    }
+}
+
+/* ---- pods ------------------------------------------------------------------------- */
+
+/* Reasons for which a container waits that do not pass by themselves soon. */
+static bool waits_in_trouble(const json_t *container)
+{
+    static const char *const reasons[] = {"CrashLoopBackOff",     "ImagePullBackOff",
+                                          "ErrImagePull",         "CreateContainerConfigError",
+                                          "CreateContainerError", "RunContainerError",
+                                          "InvalidImageName"};
+    const char *reason = text_at(json_at(container, "state", "waiting", NULL), "reason");
+
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strcmp(reason, reasons[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_in_trouble(const json_t *status)
+{
+    const json_t *containers = json_object_get(status, "containerStatuses");
+    size_t index;
+    json_t *container;
+
+    json_array_foreach((json_t *)containers, index, container)
+    {
+        if (waits_in_trouble(container))
+            return true;
+    }
+    return false;
+}
+
+static int int_of(const char *text)
+{
+    long long value = 0;
+
+    return text_to_int(text, 0, 1000000000, &value) ? (int)value : 0;
+}
+
+static double number_of(const char *text)
+{
+    double value = 0;
+
+    return text_to_double(text, &value) ? value : 0;
+}
+
+/* "namespace/name" of all pods that a slice of ours lists as ready. */
+static void collect_endpoints(const struct world *world, struct map *ret_ready)
+{
+    const struct world_list *list = &world->sources.endpoint_slices;
+    CLEANUP(str_done) struct str key = STR_EMPTY;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const json_t *endpoints = json_object_get(list->items[i], "endpoints");
+        size_t index;
+        json_t *endpoint;
+        json_array_foreach((json_t *)endpoints, index, endpoint)
+        {
+            if (json_is_false(json_at(endpoint, "conditions", "ready", NULL)))
+                continue;
+            str_clear(&key);
+            str_addf(&key, "%s/%s", kube_metadata(list->items[i], "namespace"),
+                     text_at(json_object_get(endpoint, "targetRef"), "name"));
+            map_put(ret_ready, key.bytes, NULL);
+        }
+    }
+}
+
+static int64_t draining_since(const json_t *pod)
+{
+    const char *text = note_of(pod, NOTE_DRAINING_SINCE);
+    int64_t seconds = 0;
+
+    if (!*text)
+        return 0;
+    return timestamp_parse(text, &seconds) && seconds > 0 ? seconds : 1;
+}
+
+static void read_pod(struct world *world, const json_t *json, const struct map *endpoints)
+{
+    struct world_pod *pod = vec_push(&world->pods);
+    const json_t *status = json_object_get(json, "status");
+    const char *phase = text_at(status, "phase");
+
+    object_meta_read(json, &pod->meta);
+    pod->service =
+        arena_printf(&world->arena, "%s/%s", pod->meta.namespace,
+                     text_at(json_at(json, "metadata", "labels", NULL), LABEL_SERVICE));
+    pod->gpu_uuid = note_of(json, NOTE_GPU);
+    pod->node = text_at(json_object_get(json, "spec"), "nodeName");
+    pod->ip = text_at(status, "podIP");
+    pod->transition = note_of(json, NOTE_TRANSITION);
+    pod->slice = note_of(json, NOTE_SLICE);
+    pod->template_hash = note_of(json, NOTE_TEMPLATE);
+    pod->profile = -1;
+    pod->start = int_of(note_of(json, NOTE_START));
+    pod->batch = int_of(note_of(json, NOTE_BATCH));
+    pod->procs = int_of(note_of(json, NOTE_PROCS));
+    pod->rate_rps = number_of(note_of(json, NOTE_RATE_RPS));
+    int node = world_find_node(world, pod->node);
+    pod->ready = node >= 0 && world->nodes.data[node].ready && !pod->meta.deleting &&
+                 has_condition(json, "Ready");
+    pod->ended = strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
+    pod->failed = pod->ended || is_in_trouble(status);
+    pod->draining_since_s = draining_since(json);
+    const char *key = arena_printf(&world->arena, "%s/%s", pod->meta.namespace, pod->meta.name);
+    pod->in_endpoints = map_find(endpoints, key) >= 0;
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+    const struct world_pod *left = a, *right = b;
+    int order = strcmp(left->meta.namespace, right->meta.namespace);
+
+    return order ? order : strcmp(left->meta.name, right->meta.name);
+}
+
+static void read_pods(struct world *world)
+{
+    CLEANUP(map_done) struct map endpoints = {0};
+    const struct world_list *list = &world->sources.pods;
+
+    collect_endpoints(world, &endpoints);
+    for (size_t i = 0; i < list->count; i++)
+        read_pod(world, list->items[i], &endpoints);
+    if (world->pods.count > 0)
+        qsort(world->pods.data, world->pods.count, sizeof *world->pods.data, compare_pods);
+}
+
+void world_place_pods(struct world *world, const struct actuator_gpus *gpus)
+{
+    CLEANUP(map_done) struct map uuids = {0};
+
+    for (size_t g = 0; g < gpus->gpus.count; g++)
+        map_put(&uuids, gpus->gpus.data[g].uuid, &gpus->gpus.data[g]);
+    for (size_t i = 0; i < world->pods.count; i++) {
+        struct world_pod *pod = &world->pods.data[i];
+        const struct world_gpu *gpu = map_get(&uuids, pod->gpu_uuid);
+        pod->profile = gpu ? mig_profile_find(gpu->board, pod->slice) : -1;
+    }
+}
+
+/* ---- the whole -------------------------------------------------------------------- */
+
+void world_build(const struct world_sources *sources, struct world *ret_world)
+{
+    *ret_world = (struct world){.sources = *sources};
+    read_own(ret_world);
+    index_services(ret_world);
+    read_nodes(ret_world);
+    read_pods(ret_world);
+}
+
+void world_done(struct world *world)
+{
+    for (size_t i = 0; i < world->transitions.count; i++)
+        transition_done(&world->transitions.data[i].transition);
+    vec_done(&world->services);
+    vec_done(&world->profiles);
+    vec_done(&world->pools);
+    vec_done(&world->plans);
+    vec_done(&world->transitions);
+    vec_done(&world->node_states);
+    vec_done(&world->nodes);
+    vec_done(&world->pods);
+    vec_done(&world->faults);
+    map_done(&world->service_names);
+    map_done(&world->node_names);
+    arena_done(&world->arena);
+}
+
+int world_find_service(const struct world *world, const char *service)
+{
+    return (int)map_find(&world->service_names, service);
+}
+
+int world_find_node(const struct world *world, const char *name)
+{
+    return (int)map_find(&world->node_names, name);
+}
+
+bool world_is_unreadable(const struct world *world, const char *namespace, const char *name)
+{
+    for (size_t i = 0; i < world->faults.count; i++) {
+        const struct world_fault *fault = &world->faults.data[i];
+        const json_t *metadata = json_object_get(fault->object, "metadata");
+        if (fault->kind == &KIND_GPU_SERVICE && strcmp(text_at(metadata, "name"), name) == 0 &&
+            strcmp(text_at(metadata, "namespace"), namespace) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node)
+{
+    assert(node < world->nodes.count);
+    const json_t *wanted = pool->node_selector,
+                 *labels = json_at(world->nodes.data[node].json, "metadata", "labels", NULL);
+
+    return !wanted || json_object_size(wanted) == 0 || (labels && json_covers(labels, wanted));
+}
