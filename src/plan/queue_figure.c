@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The choice among the exact law, the replay, and the corrected law near saturation.
+ * The choice between the exact law and the replay.
  */
 #include "plan/queue_figure.h"
 
@@ -15,20 +15,11 @@
 /* Larger batches are counted in units of several requests: see scale_down(). */
 enum { CHAIN_BATCH_MAX = 1024 };
 
-/* The share of saturation up to which several processes are replayed. */
-static const double REPLAY_LOAD = 0.92;
-
 struct queue_figure {
     struct queue_chain *chain;
     double solved_rate; /* of the law in `chain`, per ms; 0: none of this system */
     struct queue_value value;
     struct queue_replay *replay;
-    /* Of several processes at REPLAY_LOAD, for one limit: */
-    bool corrected;
-    double limit;      /* the question's, ms */
-    double floor;      /* the replayed figure: it only grows from there to saturation */
-    double factor;     /* replayed share / that of the fast single process */
-    double difference; /* replayed mean - that of the fast single process, ms */
 };
 
 struct queue_figure *queue_figure_new(void)
@@ -51,7 +42,6 @@ void queue_figure_free(struct queue_figure *figure)
 
 void queue_figure_begin(struct queue_figure *figure)
 {
-    figure->corrected = false;
     figure->solved_rate = 0;
 }
 
@@ -82,14 +72,10 @@ static struct queue_case scale_down(const struct queue_case *system,
 static double exact(struct queue_figure *figure, const struct queue_case *system,
                     enum queue_measure measure, double limit_ms)
 {
-    struct queue_group groups[QUEUE_GROUPS_MAX];
-    struct queue_case scaled = *system;
-    if (system->batch > CHAIN_BATCH_MAX)
-        scaled = scale_down(system, groups);
-    if (figure->solved_rate != scaled.rate)
-        queue_chain_solve(figure->chain, &scaled);
-    figure->solved_rate = scaled.rate;
-    figure->chain->system = scaled; /* its groups are the caller's of now */
+    if (figure->solved_rate != system->rate)
+        queue_chain_solve(figure->chain, system);
+    figure->solved_rate = system->rate;
+    figure->chain->system = *system; /* its groups are the caller's of now */
     return queue_measure(figure->chain, &figure->value, measure, limit_ms);
 }
 
@@ -98,69 +84,27 @@ static double saturation(const struct queue_case *system)
     return system->procs * system->batch / queue_last_group(system)->service_ms;
 }
 
-/* The limit that `allowed` of the requests of the chain solved last miss. */
-static double solved_percentile(struct queue_figure *figure, double allowed)
-{
-    double low = 0, high = queue_last_group(&figure->chain->system)->total_ms;
-    while (queue_measure(figure->chain, &figure->value, QUEUE_LATE, high) > allowed) {
-        low = high;
-        high *= 2;
-    }
-    while (high - low > 1e-3 * high) {
-        double middle = (low + high) / 2;
-        if (queue_measure(figure->chain, &figure->value, QUEUE_LATE, middle) > allowed)
-            low = middle;
-        else
-            high = middle;
-    }
-    return high;
-}
-
-/* Measures at REPLAY_LOAD how several processes compare with one that is p times as fast:
- * at the question's limit, or nearer where too few requests miss that. */
-static void measure_correction(struct queue_figure *figure, const struct queue_case *system,
-                               const struct queue_case *fast,
-                               const struct queue_question *question)
-{
-    struct queue_case many = *system, one = *fast;
-    double limit = question->limit_ms;
-    many.rate = one.rate = REPLAY_LOAD * saturation(system);
-    double replayed =
-        queue_replay_measure(figure->replay, &many, question->measure, limit, question->coarse);
-    figure->corrected = true;
-    figure->limit = limit;
-    figure->floor = replayed;
-    queue_chain_solve(figure->chain, &one);
-    figure->solved_rate = 0;
-    if (question->measure == QUEUE_LATE && replayed < question->allowed / 4) {
-        limit = fmin(limit, solved_percentile(figure, question->allowed));
-        replayed = queue_replay_measure(figure->replay, &many, question->measure, limit,
-                                        question->coarse);
-    }
-    double base = queue_measure(figure->chain, &figure->value, question->measure, limit);
-    figure->difference = replayed - base;
-    figure->factor = fmax(replayed / base, 0.01);
-}
-
-static double corrected(struct queue_figure *figure, const struct queue_case *system,
-                        const struct queue_question *question)
+/* Several processes by a replay, less what the same arrivals give one process that is as
+ * fast as all of them together, plus what is exactly true of that one. The two replays err
+ * alike, and the busier the system the more so: the sum is some ten times as exact. */
+static double compared(struct queue_figure *figure, const struct queue_case *system,
+                       const struct queue_question *question)
 {
     struct queue_group groups[QUEUE_GROUPS_MAX];
     struct queue_case fast = *system;
-    bool mean = question->measure == QUEUE_MEAN;
     fast.procs = 1;
     fast.groups = groups;
     for (int g = 0; g < system->group_count; g++) {
         groups[g] = system->groups[g];
         groups[g].service_ms /= system->procs;
     }
-    if (!figure->corrected || (!mean && figure->limit != question->limit_ms))
-        measure_correction(figure, system, &fast, question);
-    double rest = (1 - system->rate / saturation(system)) / (1 - REPLAY_LOAD);
-    double base = exact(figure, &fast, question->measure, question->limit_ms);
-    if (mean)
-        return base + figure->difference * rest;
-    return fmin(fmax(base * (1 + (figure->factor - 1) * rest), figure->floor), 1);
+    double replayed = queue_replay_measure(figure->replay, system, question->measure,
+                                           question->limit_ms, question->coarse);
+    double known = exact(figure, &fast, question->measure, question->limit_ms);
+    double base = queue_replay_measure(figure->replay, &fast, question->measure,
+                                       question->limit_ms, question->coarse);
+    double sum = replayed + known - base;
+    return question->measure == QUEUE_MEAN ? sum : fmin(fmax(sum, 0), 1);
 }
 
 /* The exact law needs small batches that are not much slower than full ones. */
@@ -176,12 +120,15 @@ static bool is_regular(const struct queue_case *system)
 double queue_figure_at(struct queue_figure *figure, const struct queue_case *system,
                        const struct queue_question *question)
 {
+    struct queue_group groups[QUEUE_GROUPS_MAX];
+    struct queue_case scaled = *system;
     assert(system->rate > 0 && system->rate < saturation(system));
-    bool regular = is_regular(system);
-    if (regular && (system->procs == 1 || system->batch == 1))
-        return exact(figure, system, question->measure, question->limit_ms);
-    if (regular && system->rate > REPLAY_LOAD * saturation(system))
-        return corrected(figure, system, question);
-    return queue_replay_measure(figure->replay, system, question->measure, question->limit_ms,
-                                question->coarse);
+    if (!is_regular(system))
+        return queue_replay_measure(figure->replay, system, question->measure,
+                                    question->limit_ms, question->coarse);
+    if (system->batch > CHAIN_BATCH_MAX)
+        scaled = scale_down(system, groups);
+    if (scaled.procs == 1 || scaled.batch == 1)
+        return exact(figure, &scaled, question->measure, question->limit_ms);
+    return compared(figure, &scaled, question);
 }

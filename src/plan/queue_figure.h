@@ -3,11 +3,10 @@
  * One figure of one queueing system at any rate: chooses the method.
  *
  * One process, or batches of one: exact (queue_chain.h). Several processes: replay
- * (queue_replay.h) up to REPLAY_LOAD of saturation; nearer to it a finite replay cannot
- * see the long excursions, and the law of one process p times as fast is used: its backlog
- * falls off at exactly the same rate (both obey exp(x S) (rate / (rate + x))^(p b) = 1), and
- * the constant factor between the two is measured by one replay at REPLAY_LOAD and tends
- * to 1 at saturation.
+ * (queue_replay.h), corrected by the exact law of one process p times as fast, whose replay
+ * errs alike. That one's backlog falls off at exactly the same rate (both obey
+ * exp(x S) (rate / (rate + x))^(p b) = 1), so near saturation, where a finite replay sees no
+ * long excursion of either, the exact law is what remains.
  */
 #ifndef TRANCHE_PLAN_QUEUE_FIGURE_H
 #define TRANCHE_PLAN_QUEUE_FIGURE_H

@@ -63,7 +63,7 @@ static struct sums integrate(struct queue_chain *chain, struct queue_value *valu
     int count = find_breaks(value, range[0], range[1], breaks);
     for (int i = 0; i + 1 < count; i++) {
         double width = breaks[i + 1] - breaks[i];
-        int panels = width < 8 * step ? (int)(width / step) + 1 : 8;
+        int panels = width < 40 * step ? (int)(width / step) + 1 : 40;
         double half = width / panels / 2;
         for (int node = 0; node < panels * QUEUE_NODES; node++) {
             int panel = node / QUEUE_NODES;

@@ -18,8 +18,8 @@
 
 enum {
     BLOCK = 1 << 14,
-    ARRIVALS_MAX = 1 << 20,
-    ARRIVALS_MIN = 1 << 17,
+    ARRIVALS_MAX = 1 << 19,
+    ARRIVALS_MIN = 1 << 18,
     BATCHES = 1 << 16, /* a replay has at most about this many */
     COARSE = 8,
     PROCS_MAX = 64,
@@ -90,7 +90,7 @@ static size_t arrivals_wanted(const struct queue_case *system, bool coarse)
 struct replay_run {
     int batch, procs;
     double wait, limit; /* in units of 1 / rate */
-    double service[QUEUE_GROUPS_MAX];
+    double service[QUEUE_GROUPS_MAX], total[QUEUE_GROUPS_MAX];
     const struct queue_group *groups;
     double free_at[PROCS_MAX];
 };
@@ -118,7 +118,8 @@ static int start_batch(struct replay_run *run, const double *times, double *ret_
     assert(size > 0);
     while (run->groups[group].to < size)
         group++;
-    *ret_end = run->free_at[process] = start + run->service[group];
+    run->free_at[process] = start + run->service[group];
+    *ret_end = start + run->total[group];
     return size;
 }
 
@@ -133,8 +134,10 @@ double queue_replay_measure(struct queue_replay *replay, const struct queue_case
                              .wait = system->wait_ms * system->rate,
                              .limit = limit_ms * system->rate,
                              .groups = system->groups};
-    for (int g = 0; g < system->group_count; g++)
+    for (int g = 0; g < system->group_count; g++) {
         run.service[g] = system->groups[g].service_ms * system->rate;
+        run.total[g] = system->groups[g].total_ms * system->rate;
+    }
     size_t warm = count / 32, last = count - (size_t)system->batch, counted = 0, i = 0;
     double figure = 0;
     size_t most = BATCHES * 3 / 2 / (coarse ? COARSE : 1), batches = 0;

@@ -54,6 +54,8 @@ enum { QUEUE_GROUPS = 64 };
 struct queue_case {
     int group_requests; /* a sample is QUEUE_GROUPS groups of so many requests */
     int procs;
+    double occupied; /* the part of a batch's time that it holds its process: 1, but for
+                      * systems that are only compared with */
     int batch_max;
     int size_count; /* measured batches, rising; the last is >= batch_max */
     const int *sizes;

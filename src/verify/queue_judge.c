@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an instance states under the `queue` rule. Where the law of its queue can be worked
- * out (queue_law.h), promises are judged by that, to 0.01%. Several processes with larger
+ * out (queue_law.h), promises are judged by that, to 0.03%. Several processes with larger
  * batches have no such law: there the rate is replayed, a sample.
  */
 #include <assert.h>
@@ -20,8 +20,8 @@ struct margins {
     double rate_above, rate_below;
     double latency_above, latency_below;
 };
-static const struct margins exact_margins = {1e-4, 2.5e-3, 2e-3, 2e-4};
-static const struct margins sample_margins = {5e-3, 5e-2, 5e-2, 5e-2};
+static const struct margins exact_margins = {3e-4, 3e-3, 2e-3, 2e-4};
+static const struct margins sample_margins = {5e-3, 1e-2, 2e-2, 2e-2};
 
 /* What is wrong with an instance; cached, so that equal instances are judged once. */
 enum { RATE_TOO_HIGH = 1, RATE_TOO_LOW = 2, LATENCY_TOO_HIGH = 4, LATENCY_TOO_LOW = 8 };
@@ -124,7 +124,8 @@ static int judge_by_replay(const struct judge *judge)
         return RATE_TOO_HIGH;
     int wrong = 0;
     double more_rps = fmin(judge->limit_rps, rate_rps * (1 + margins->rate_below));
-    if (rate_rps < judge->limit_rps * 0.998 && is_replay_kept(judge, more_rps, limit_ms, -1))
+    if (rate_rps < judge->limit_rps * (1 - margins->rate_below) &&
+        is_replay_kept(judge, more_rps, limit_ms, -1))
         wrong |= RATE_TOO_LOW;
     if (!is_replay_kept(judge, rate_rps, judge->latency_ms * (1 + margins->latency_below), 1))
         wrong |= LATENCY_TOO_LOW;
@@ -144,6 +145,7 @@ static int judge_queue(const struct check *check, const struct service *service,
     struct judge judge = {.service = service,
                           .queue = {.group_requests = check->group_requests,
                                     .procs = row->procs,
+                                    .occupied = 1,
                                     .batch_max = row->batch,
                                     .sizes = sizes,
                                     .latency_ms = latencies_ms,

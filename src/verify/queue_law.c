@@ -23,6 +23,12 @@ enum { POINTS = QUEUE_LAW_POINTS, BREAKS_MAX = 4 * QUEUE_LAW_GROUPS_MAX };
 double queue_law_service(const struct queue_law *law, int group)
 {
     assert(group >= 0 && group < law->groups);
+    return law->queue.occupied * law->queue.latency_ms[group];
+}
+
+double queue_law_time(const struct queue_law *law, int group)
+{
+    assert(group >= 0 && group < law->groups);
     return law->queue.latency_ms[group];
 }
 
@@ -493,8 +499,9 @@ struct queue_law *queue_law_new(const struct queue_case *queue)
 {
     assert(queue_law_covers(queue) && queue->size_count > 0);
     double rate = queue->rate_rps / 1000;
+    double full_ms = queue->occupied * queue->latency_ms[queue->size_count - 1];
     int unit = queue->procs * queue->batch_max;
-    if (!(rate > 0) || rate * queue->latency_ms[queue->size_count - 1] >= unit * (1 - 1e-6))
+    if (!(rate > 0) || rate * full_ms >= unit * (1 - 1e-6))
         return NULL;
     struct queue_law *law = xcalloc(1, sizeof *law);
     law->queue = *queue;
@@ -518,8 +525,8 @@ struct queue_law *queue_law_new(const struct queue_case *queue)
     if (batches) {
         solve_batches(law, sources);
     } else {
-        memcpy(law->start.density, sources, (size_t)law->panels * POINTS * sizeof *sources);
         law->start.atom = 1;
+        memcpy(law->start.density, sources, (size_t)law->panels * POINTS * sizeof *sources);
     }
     return law;
 }

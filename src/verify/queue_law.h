@@ -77,8 +77,10 @@ void queue_law_walk(const struct queue_law *law, const struct queue_walk *walk);
 
 /* values[k] = P(Poisson(mean) = k), k < count <= unit + 2. */
 void queue_law_poisson(const struct queue_law *law, double mean, int count, double *values);
-/* The time of a batch of group g, and its largest size. */
+/* The time for which a batch of group g holds its process, the time that its requests take
+ * from its start, and its largest size. */
 double queue_law_service(const struct queue_law *law, int group);
+double queue_law_time(const struct queue_law *law, int group);
 int queue_law_group_end(const struct queue_law *law, int group);
 
 /* The mean number of arrivals by which a batch is full for certain (to 1e-12). */

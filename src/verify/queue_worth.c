@@ -19,9 +19,9 @@ struct worth {
     double requests, late, total_ms;
 };
 
-static double full_service(const struct queue_law *law)
+static double full_time(const struct queue_law *law)
 {
-    return queue_law_service(law, law->groups - 1);
+    return queue_law_time(law, law->groups - 1);
 }
 
 /* P(Poisson(rate t) >= n) = P(E(n) <= t). */
@@ -44,7 +44,7 @@ static void add_unfilled(struct worth *worth, double y, double mass)
     double unfilled = 0, requests = 0, late = 0, total_ms = 0;
     queue_law_poisson(law, law->rate * y, batch, law->chance);
     for (int g = 0; g < law->groups; g++) {
-        double service = queue_law_service(law, g), z = y + service - worth->limit_ms;
+        double service = queue_law_time(law, g), z = y + service - worth->limit_ms;
         double share = z <= 0 ? 0 : z >= y ? 1 : z / y;
         for (; k < batch && k <= queue_law_group_end(law, g); k++) {
             double chance = law->chance[k - 1];
@@ -66,7 +66,7 @@ static double late_at_once(struct worth *worth, double r)
 {
     struct queue_law *law = worth->law;
     int batch = law->unit;
-    double z = r + full_service(law) - worth->limit_ms;
+    double z = r + full_time(law) - worth->limit_ms;
     if (z <= 0)
         return 0;
     if (z >= r)
@@ -85,7 +85,7 @@ static void add_filling(struct worth *worth, double r, double mass)
 {
     struct queue_law *law = worth->law;
     int batch = law->unit;
-    double wait = law->queue.max_wait_ms, service = full_service(law);
+    double wait = law->queue.max_wait_ms, service = full_time(law);
     if (r >= wait || batch < 2)
         return;
     if (worth->mean) {
@@ -119,7 +119,7 @@ static void add_batch(void *context, double r, double mass)
         return;
     }
     worth->total_ms += mass * batch *
-                       ((r + full_service(law)) * at_least(law, batch - 1, r) -
+                       ((r + full_time(law)) * at_least(law, batch - 1, r) -
                         (batch - 1) / (2 * law->rate) * at_least(law, batch, r));
 }
 
@@ -127,7 +127,7 @@ static void add_batch(void *context, double r, double mass)
 static void add_request(void *context, double r, double mass)
 {
     struct worth *worth = context;
-    double time_ms = r + full_service(worth->law);
+    double time_ms = r + full_time(worth->law);
     worth->requests += mass;
     worth->late += time_ms > worth->limit_ms ? mass : 0;
     worth->total_ms += mass * time_ms;
@@ -137,11 +137,11 @@ static void sum_worth(struct worth *worth)
 {
     struct queue_law *law = worth->law;
     double breaks[QUEUE_LAW_GROUPS_MAX + 1];
-    double wait = law->queue.max_wait_ms, slack = worth->limit_ms - full_service(law);
+    double wait = law->queue.max_wait_ms, slack = worth->limit_ms - full_time(law);
     int count = 0;
     breaks[count++] = wait;
     for (int g = 0; !worth->mean && g < law->groups; g++)
-        breaks[count++] = worth->limit_ms - queue_law_service(law, g);
+        breaks[count++] = worth->limit_ms - queue_law_time(law, g);
     double linear =
         fmax(wait, fmax(0, worth->mean ? 0 : slack) + queue_law_certain(law) / law->rate);
     queue_law_walk(
@@ -156,7 +156,7 @@ static void sum_worth(struct worth *worth)
 double queue_law_late(struct queue_law *law, double limit_ms)
 {
     struct worth worth = {.law = law, .limit_ms = limit_ms};
-    double slack = limit_ms - full_service(law);
+    double slack = limit_ms - full_time(law);
     for (int j = 0; j < law->unit + 1; j++)
         law->filled[j] = slack > 0 ? at_least(law, j, slack) : j <= 0;
     sum_worth(&worth);

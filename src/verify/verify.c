@@ -72,10 +72,13 @@ static void check_done(struct check *check)
     map_done(&check->judged);
 }
 
-/* Requests that all replays of the queue rule share, and the least and most of one group. */
-enum { REPLAYED_REQUESTS = 24000000, GROUP_LEAST = 1024, GROUP_MOST = 32768 };
+/* Requests that all replays of the queue rule share, how many replays one question takes (at
+ * two rates, for two latencies, each beside its comparison), and the least and most requests
+ * of one group. */
+enum { REPLAYED_REQUESTS = 24000000, REPLAYS_EACH = 8, GROUP_LEAST = 1024, GROUP_MOST = 8192 };
 
-/* Different (board, slice, batch, processes, service) are different replays. */
+/* Different (board, slice, batch, processes, service) are different questions, and only
+ * several processes with batches are replayed. */
 static void size_replays(struct check *check)
 {
     struct map cases = {0};
@@ -84,13 +87,15 @@ static void size_replays(struct check *check)
         const struct plan_gpu *gpu = &check->plan->gpus.data[g];
         for (size_t i = 0; i < gpu->instances.count; i++) {
             const struct plan_instance *instance = &gpu->instances.data[i];
+            if (instance->procs == 1 || instance->batch == 1)
+                continue;
             str_clear(&key);
             str_addf(&key, "%s/%d/%d/%d/%d", gpu->board->slug, instance->profile,
                      instance->batch, instance->procs, instance->service);
             map_put(&cases, key.bytes, NULL);
         }
     }
-    size_t groups = (cases.count + 1) * 2 * QUEUE_GROUPS;
+    size_t groups = (cases.count + 1) * REPLAYS_EACH * QUEUE_GROUPS;
     int size = (int)(REPLAYED_REQUESTS / groups);
     check->group_requests = size < GROUP_LEAST  ? GROUP_LEAST
                             : size > GROUP_MOST ? GROUP_MOST

@@ -10,11 +10,12 @@
 #include "verify/queue_law.h"
 #include "verify/verify.h"
 
-enum { CASES = 150, PLANS = 100 };
+enum { CASES = 150, PLANS = 100, REPLAYED_PLANS = 8 };
 
 static struct queue_case law_case(const struct oracle_case *made, double rate_rps)
 {
     return (struct queue_case){.procs = made->server.procs,
+                               .occupied = 1,
                                .batch_max = made->server.batch_max,
                                .size_count = made->server.size_count,
                                .sizes = made->server.batch,
@@ -86,11 +87,13 @@ static void planned_done(struct planned *planned)
     inputs_done(&planned->inputs);
 }
 
-static void make_planned(const struct oracle_case *made, struct rng *rng,
+enum { PERCENTILES = 6, COMMON_PERCENTILES = 5 };
+
+static void make_planned(const struct oracle_case *made, int percentiles_used, struct rng *rng,
                          struct planned *planned)
 {
-    static const char *const percentiles[] = {"50", "90", "95", "99", "99.9", "mean"};
-    const char *percentile = percentiles[rng_below(rng, 6)];
+    static const char *const percentiles[] = {"50", "90", "95", "99", "mean", "99.9"};
+    const char *percentile = percentiles[rng_below(rng, (uint64_t)percentiles_used)];
     const struct queue_server *server = &made->server;
     CLEANUP(str_done) struct str csv = STR_EMPTY;
     CLEANUP(str_done) struct str yaml = STR_EMPTY;
@@ -176,7 +179,7 @@ static void refuses_promises_out_by_a_thousandth(void **state)
         oracle_case_make(&made, &rng, 4);
         if (made.server.batch_max > 1)
             made.server.procs = 1;
-        make_planned(&made, &rng, &planned);
+        make_planned(&made, PERCENTILES, &rng, &planned);
         if (planned.plan.status == PLAN_INFEASIBLE) {
             planned_done(&planned);
             continue;
@@ -208,11 +211,42 @@ static void refuses_promises_out_by_a_thousandth(void **state)
     queue_model_free(model);
 }
 
+/* Several processes with batches: a sample, which sees 2 %. */
+static void refuses_promises_of_several_processes(void **state)
+{
+    struct rng rng = rng_seed(test_seed());
+    int planted = 0;
+    (void)state;
+    while (planted < REPLAYED_PLANS) {
+        struct oracle_case made;
+        struct planned planned;
+        oracle_case_make(&made, &rng, 4);
+        if (made.server.batch_max == 1 || made.server.procs == 1)
+            continue;
+        make_planned(&made, COMMON_PERCENTILES, &rng, &planned);
+        if (planned.plan.status != PLAN_INFEASIBLE) {
+            const struct plan_instance *first = &planned.plan.gpus.data[0].instances.data[0];
+            double rate_rps = first->rate_rps, latency_ms = first->latency_ms;
+            if (count_violations(&planned, rate_rps, latency_ms) != 0)
+                fail_msg("plan %d: a promise of the planner is refused", planted);
+            if (count_violations(&planned, rate_rps * 1.02, latency_ms) == 0)
+                fail_msg("plan %d: a promise 2%% too high accepted", planted);
+            if (count_violations(&planned, rate_rps * 0.96, latency_ms) == 0)
+                fail_msg("plan %d: a promise 4%% too low accepted", planted);
+            if (count_violations(&planned, rate_rps, latency_ms * 0.7) == 0)
+                fail_msg("plan %d: a latency 30%% too low accepted", planted);
+            planted++;
+        }
+        planned_done(&planned);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_the_planner),
         cmocka_unit_test(refuses_promises_out_by_a_thousandth),
+        cmocka_unit_test(refuses_promises_of_several_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
