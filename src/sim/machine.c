@@ -417,6 +417,10 @@ nvmlReturn_t sim_set_mig_mode(struct sim_machine *machine, unsigned index, bool 
         gpu->mig_pending = enabled; /* takes back a pending change */
         return NVML_SUCCESS;
     }
+    /* NVIDIA's DRA driver v0.4.1 takes the two results for one another, asks for this whenever
+     * it destroys one of several instances, and gets by: so it is the call that fails. */
+    if (!board->mode_change_needs_reset && sim_gi_count(gpu) > 0)
+        return NVML_ERROR_IN_USE;
     if (board->mode_change_needs_reset) {
         gpu->mig_pending = enabled;
         if (gpu->reset_needed || busy || held)

@@ -133,7 +133,18 @@ class DraNode:
     def instances(self):
         """What `tranche gpu list` sees: for each GPU its instances as (profile, start)."""
         return [sorted((i["profile"], i["start"]) for i in gpu["instances"])
-                for gpu in json.loads(self.tranche("gpu", "list", "--json"))["gpus"]]
+                for gpu in self.gpus()]
+
+    def gpus(self):
+        return json.loads(self.tranche("gpu", "list", "--json"))["gpus"]
+
+    def parents(self):
+        """UUIDs of the GPUs."""
+        return [gpu["uuid"] for gpu in self.gpus()]
+
+    def uuids(self):
+        """Those of all MIG devices."""
+        return sorted(ci["uuid"] for gpu in self.gpus() for gi in gpu["instances"] for ci in gi["compute_instances"])
 
     def slices(self):
         return [s for s in self.cluster.admin.items("/apis/resource.k8s.io/v1/resourceslices")

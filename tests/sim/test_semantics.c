@@ -272,7 +272,9 @@ static void test_hopper_mode_is_immediate(void **state)
     check_mode(device, 1, 1);
     nvmlGpuInstance_t gi;
     OK(nvml.nvmlDeviceCreateGpuInstance(device, 0, &gi));
-    FAILS(IN_USE, set_mode(device, 0));
+    nvmlReturn_t activation;
+    FAILS(IN_USE, nvml.nvmlDeviceSetMigMode(device, 0, &activation));
+    OK(activation);
     check_mode(device, 1, 1);
     OK(nvml.nvmlGpuInstanceDestroy(gi));
     OK(set_mode(device, 0));
