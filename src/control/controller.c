@@ -20,6 +20,7 @@
 #define SECOND_NS      (1000 * MILLISECOND_NS)
 #define SEEN_WAIT_NS   SECOND_NS
 #define RETRY_NS_MOST  (60 * SECOND_NS)
+#define ONCE_SYNC_NS   (60 * SECOND_NS)
 
 enum { DISCARDS_MAX = 3 };
 
@@ -50,6 +51,7 @@ struct controller {
     uint64_t epoch_call; /* without an election */
     long long epoch;     /* -1: not leading */
     unsigned long moved; /* changes of what was asked for */
+    int64_t started_ns;
     bool was_fresh, was_synced;
     bool stopping, lost;
     struct error failure; /* of `once` */
@@ -430,12 +432,26 @@ static void look_at_caches(struct controller *controller)
     controller->was_fresh = fresh;
 }
 
+/* With `once` nobody waits for a cluster that does not answer. */
+static void give_up(struct controller *controller)
+{
+    int64_t waited_ns = now_ns(controller) - controller->started_ns;
+
+    if (!controller->options.once || controller->was_synced ||
+        waited_ns < controller->options.once_sync_ns)
+        return;
+    error_set(&controller->failure, E_TIMEOUT, "the cluster cannot be read: %s",
+              sources_trouble(controller->sources));
+    controller->stopping = true;
+}
+
 static void on_pump(void *context)
 {
     struct controller *controller = context;
     int64_t now = now_ns(controller);
 
     look_at_caches(controller);
+    give_up(controller);
     pump_at(controller, now + SECOND_NS);
     if (!controller->was_synced ||
         (controller->options.show ? controller->stopping : !may_act(controller)))
@@ -528,6 +544,8 @@ static void set_defaults(struct controller_options *options)
 {
     if (!options->lease_duration_ns)
         options->lease_duration_ns = 15 * SECOND_NS;
+    if (!options->once_sync_ns)
+        options->once_sync_ns = ONCE_SYNC_NS;
     if (!options->round_gap_ns)
         options->round_gap_ns = 200 * MILLISECOND_NS;
 }
@@ -542,6 +560,7 @@ int controller_new(const struct controller_options *options, struct controller *
     set_defaults(&controller->options);
     controller->loop = kube_client_loop(options->client);
     controller->epoch = -1;
+    controller->started_ns = now_ns(controller);
     int rc =
         rounds_new(&(struct rounds_options){.loop = controller->loop,
                                             .reconcile = options->reconcile,

@@ -31,9 +31,10 @@ struct controller_options {
     const char *pool;           /* this one alone; NULL: all */
     const char *identity;       /* of this process, no other's */
     const char *lease_namespace, *lease_name;
-    int64_t lease_duration_ns;                  /* whole seconds; 0: 15 s */
-    int64_t round_gap_ns;                       /* 0: 200 ms */
-    int64_t discovery_ns;                       /* 0: 15 s */
+    int64_t lease_duration_ns; /* whole seconds; 0: 15 s */
+    int64_t round_gap_ns;      /* 0: 200 ms */
+    int64_t discovery_ns;      /* 0: 15 s */
+    int64_t once_sync_ns;      /* with `once`: the longest wait for the cluster; 0: 60 s */
     struct reconcile_options reconcile_options; /* less the pool */
     unsigned threads;                           /* rounds at once; 0: in the calling thread */
     unsigned window;                            /* of execute.h */
@@ -58,7 +59,8 @@ void controller_stop(struct controller *controller);
 /* It has ended: turning the loop is of no further use. */
 bool controller_is_over(const struct controller *controller);
 /* Gives the Lease up if it is held. 0; E_NO when leadership was lost; with `once` what failed,
- * E_NOT_FOUND when there is no such pool. Not from a callback. */
+ * E_NOT_FOUND when there is no such pool, E_TIMEOUT when the cluster did not answer. Not from a
+ * callback. */
 int controller_end(struct controller *controller, struct error *err);
 /* Waits so long for rounds that still compute; false when one goes on. */
 bool controller_wait(struct controller *controller, int64_t wait_ns);

@@ -76,6 +76,11 @@ static struct kube_target target_of(const struct effect *effect)
                                 .subresource = effect->subresource};
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 /* The outcome is reported, and the next effects begin, from the loop: never from inside
  * execute_start(). */
 static void wake(struct execution *execution)
@@ -124,11 +129,34 @@ static void conflict(struct job *job, const char *why)
     fail(job, EXECUTE_CONFLICT, &answer);
 }
 
+/* Two effects of a round tied to the same version of an object: what the first made of it is
+ * no surprise to the second. */
+static void follow_version(struct job *job, const json_t *answer)
+{
+    struct execution *execution = job->execution;
+    const struct effect *written = effect_of(job);
+    const char *version = kube_metadata(answer, "resourceVersion");
+
+    if (written->kind != EFFECT_PATCH || !written->resource_version || !*version)
+        return;
+    for (size_t i = job->index + 1; i < execution->effects.items.count; i++) {
+        struct effect *later = &execution->effects.items.data[i];
+        if (later->object_kind != written->object_kind || !later->resource_version ||
+            strcmp(later->resource_version, written->resource_version) != 0 ||
+            !same_text(later->name, written->name) ||
+            !same_text(later->namespace, written->namespace))
+            continue;
+        free(later->resource_version);
+        later->resource_version = xstrdup(version);
+    }
+}
+
 static void succeed(struct job *job, const json_t *answer)
 {
     struct execution *execution = job->execution;
 
     execution->outcome.carried_out++;
+    follow_version(job, answer);
     if (execution->options.wrote)
         execution->options.wrote(execution->options.context, effect_of(job), answer);
     end_job(job);
@@ -312,11 +340,6 @@ static void emit(struct execution *execution, const struct effect *effect)
     if (execution->options.events)
         kube_events_emit(execution->options.events, &event);
     execution->outcome.carried_out++;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* Whether the effect may go out beside those under way. */

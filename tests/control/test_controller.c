@@ -601,6 +601,22 @@ static void test_once(void **state)
     assert_int_equal(controller_end(bench.processes[0].controller, &err), -E_USAGE);
 }
 
+/* A cluster without the definitions: one round is not waited for forever. */
+static void test_once_without_cluster(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    BENCH(bench);
+    bench.store.missing[1] = "/apis/tranche.dev";
+    process_start(&bench, 0, &(struct setup){.once = true});
+    pass(&bench, 50 * SECONDS);
+    assert_false(controller_is_over(bench.processes[0].controller));
+    pass(&bench, 20 * SECONDS);
+    assert_true(controller_is_over(bench.processes[0].controller));
+    assert_int_equal(controller_end(bench.processes[0].controller, &err), -E_TIMEOUT);
+    assert_non_null(strstr(err.text, "404"));
+}
+
 static void on_show(void *context, const char *pool, const struct effects *effects)
 {
     size_t *shown = context;
@@ -718,6 +734,7 @@ int main(void)
         cmocka_unit_test(test_two_without_election),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_once),
+        cmocka_unit_test(test_once_without_cluster),
         cmocka_unit_test(test_dry_run),
         cmocka_unit_test(test_round_fails),
         cmocka_unit_test(test_moved_rounds),

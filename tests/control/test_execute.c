@@ -225,6 +225,25 @@ static void test_no_overtaking(void **state)
         json_integer_value(json_object_get(json_object_get(pod_a(&bench), "spec"), "n")), 2);
 }
 
+/* Two patches tied to one version are one decision; a stranger's change between is not. */
+static void test_tied_twice(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        BENCH(bench);
+        put_pod(&bench, "h");
+        CLEANUP(json_decref_ptr) json_t *about = json_deep_copy(pod_a(&bench));
+        for (int i = 0; i < 3; i++)
+            effect_patch(&bench.effects, &KUBE_POD, about,
+                         json_pack("{s:{s:i}}", "spec", "n", i), true);
+        if (foreign)
+            put_pod(&bench, "h");
+        run(&bench, 0);
+        assert_int_equal(bench.outcome.end, foreign ? EXECUTE_CONFLICT : EXECUTE_DONE);
+        assert_int_equal(bench.store.writes, foreign ? 0 : 3);
+    }
+}
+
 /* One effect, of which something is wrong. */
 static const struct {
     const char *name;
@@ -537,10 +556,15 @@ static void test_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order),      cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_twice),         cmocka_unit_test(test_window),
-        cmocka_unit_test(test_no_overtaking), cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_not_allowed),   cmocka_unit_test(test_not_allowed_after_look),
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_no_overtaking),
+        cmocka_unit_test(test_tied_twice),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_not_allowed),
+        cmocka_unit_test(test_not_allowed_after_look),
         cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests_name("execute", tests, NULL, NULL);
