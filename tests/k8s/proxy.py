@@ -55,12 +55,13 @@ class Rule:
 
 class Proxy:
     EFFECTS = {"cut_after", "status", "retry_after", "lose_answer", "lose_request", "delay_s", "stale", "hold",
-               "hold_request", "chunk"}
+               "hold_request", "chunk", "before", "after"}
 
     def __init__(self, port, authority, certificate):
         self.target = port
         self.rules = []
         self.requests = []
+        self.decide = None
         self.refusing = False
         self.lock = threading.Lock()
         self.sockets = set()
@@ -94,6 +95,9 @@ class Proxy:
 
     def match(self, method, path):
         with self.lock:
+            effect = self.decide(method, path, len(self.requests)) if self.decide else None
+            if effect:
+                return Rule(method, "", 1, effect)
             return next((rule for rule in self.rules if rule.take(method, path)), None)
 
     def refuse(self, on):
@@ -174,6 +178,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(effect["delay_s"])
         if effect.get("hold_request"):
             rule.released.wait()
+        if effect.get("before"):
+            effect["before"]()
         if effect.get("lose_request"):
             raise _Cut
         if effect.get("status"):
@@ -191,9 +197,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                              {k: v for k, v in self.headers.items() if k.lower() not in HOP_BY_HOP})
             answer = upstream.getresponse()
             entry[2] = answer.status
-            if effect.get("lose_answer"):
-                answer.read()
-                raise _Cut
+            if effect.get("after") or effect.get("lose_answer"):
+                text = answer.read()
+                if effect.get("after"):
+                    effect["after"]()
+                if effect.get("lose_answer"):
+                    raise _Cut
+                self.send_whole(answer.status, [
+                    ("Content-Type", answer.getheader("Content-Type") or "application/json")], text)
+                return
             self.pass_on(answer, rule, effect)
         finally:
             upstream.close()

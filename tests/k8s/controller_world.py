@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster with GPU nodes, services and controllers, for tests of `tranche controller`.
+
+    with Cluster(scheduler=True, controllers=True) as cluster:
+        world = World(cluster, actuator="agent", nodes=4, fleet="a100-40gb:1")
+        world.demand({"ranker": 400, "vision": 300, "speech": 100})
+        world.start_controller("a")
+        world.settle()
+        world.demand({...}); world.settle()      # the floor is watched all the time
+        checks.equal(world.floor.breaches, [], "the floor was held")
+
+With the actuator "agent" each node runs `tranche agent` on a simulated driver of its own; with
+"sim" the controller's own stand-in takes that part, which is faster. Pods are run by kubelet.py.
+Short times: Leases of 5 s, drains of 1 s. A controller that ends is started again, as a kubelet
+does.
+"""
+import json
+import os
+import threading
+import time
+
+from api import ApiError, wait_for
+from cluster import Process
+
+TRANCHE = os.environ.get("TRANCHE", "build/tranche")
+SOURCE = os.environ.get("TRANCHE_SOURCE_ROOT", ".")
+GROUP = "/apis/tranche.dev/v1alpha1"
+NAMESPACE = "shop"
+SELECTOR = "app.kubernetes.io/managed-by=tranche"
+LEASE_S = 5
+
+# Requests a second of one instance by compute slices; latency of a batch in ms.
+MODELS = {"bert": (60, 20), "resnet": (100, 12), "whisper": (25, 40)}
+SERVICES = {"ranker": "bert", "vision": "resnet", "speech": "whisper"}
+SLICES = {"a100-40gb": {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4, "7g.40gb": 7}}
+
+
+def profile(model, board):
+    rate, latency = MODELS[model]
+    entries = []
+    for name, slices in SLICES[board].items():
+        for batch in (1, 4):
+            share = slices ** 0.9 * (1 if batch == 1 else 1.5)
+            entries.append({"slice": name, "batch": batch, "procs": 1, "throughputRps": round(rate * share, 3),
+                            "latencyMsP99": round(batch / (rate * share) * 1000 + latency / slices, 3)})
+    return {"apiVersion": "tranche.dev/v1alpha1", "kind": "PerfProfile", "metadata": {"name": f"{model}-{board}"},
+            "spec": {"model": model, "board": board, "entries": entries}}
+
+
+class Floor:
+    """Watches pods and EndpointSlices, and at every change whether each service has its floor: the
+    rates of the pods that are listed as ready and were not seen to go. Rates are on the pods."""
+
+    def __init__(self, client):
+        self.client = client
+        self.pods = {}  # UID -> (service, rate)
+        self.unready = set()
+        self.slices = {}  # name -> (service, [UID])
+        self.floors = {}
+        self.lowest = {}
+        self.breaches = []
+        self.changes = 0
+        self.excused = set()  # UIDs whose loss is the test's doing
+        self.lock = threading.RLock()
+        self.closed = threading.Event()
+        self.threads = [threading.Thread(target=self.follow, args=args, daemon=True) for args in (
+            ("/api/v1/pods", self.pod), ("/apis/discovery.k8s.io/v1/endpointslices", self.endpoints))]
+        for thread in self.threads:
+            thread.start()
+
+    def close(self):
+        self.closed.set()
+
+    def follow(self, path, hear):
+        while not self.closed.is_set():
+            try:
+                listed = self.client.get(path, labelSelector=SELECTOR)
+                with self.lock:
+                    hear(None, None)
+                    for item in listed["items"]:
+                        hear("ADDED", item)
+                    self.check()
+                for event in self.client.watch(path, listed["metadata"]["resourceVersion"], 300,
+                                               labelSelector=SELECTOR):
+                    if self.closed.is_set():
+                        return
+                    if event["type"] == "ERROR":
+                        break
+                    if event["type"] != "BOOKMARK":
+                        with self.lock:
+                            self.changes += 1
+                            hear(event["type"], event["object"])
+                            self.check()
+            except (ApiError, OSError, KeyError):
+                self.closed.wait(0.2)
+
+    def pod(self, change, pod):
+        if change is None:  # a list follows: it tells of all that are there
+            self.listed = set()
+            return
+        uid = pod["metadata"]["uid"]
+        labels = pod["metadata"].get("labels", {})
+        notes = pod["metadata"].get("annotations", {})
+        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", []))
+        was = self.pods.get(uid)
+        self.pods[uid] = (labels.get("tranche.dev/service"), float(notes.get("tranche.dev/rate-rps", 0)), ready)
+        if change == "DELETED" or (was and was[2] and not ready):
+            self.unready.add(uid)
+        elif ready:
+            self.unready.discard(uid)
+
+    def endpoints(self, change, item):
+        if change is None:
+            self.slices = {}
+            return
+        name = item["metadata"]["name"]
+        if change == "DELETED":
+            self.slices.pop(name, None)
+            return
+        self.slices[name] = [e["targetRef"]["uid"] for e in item.get("endpoints") or []
+                             if e.get("conditions", {}).get("ready") is not False and e.get("targetRef")]
+
+    def capacity(self):
+        with self.lock:
+            capacity = {}
+            for uid in {uid for uids in self.slices.values() for uid in uids}:
+                service, rate, _ = self.pods.get(uid, (None, 0, False))
+                if service and (uid not in self.unready or uid in self.excused):
+                    capacity[service] = capacity.get(service, 0) + rate
+            return capacity
+
+    def check(self):
+        capacity = self.capacity()
+        for service, floor in self.floors.items():
+            have = capacity.get(service, 0)
+            self.lowest[service] = min(self.lowest.get(service, have), have)
+            if have < floor * (1 - 1e-9) and len(self.breaches) < 100:
+                self.breaches.append(f"{time.time():.3f} {service}: {have} of {floor} requests/s")
+
+    def set(self, floors):
+        with self.lock:
+            self.floors = dict(floors)
+
+
+class World:
+    def __init__(self, cluster, actuator="sim", nodes=4, fleet="a100-40gb:1", proxied=False, board="a100-40gb",
+                 pool=None):
+        self.cluster = cluster
+        self.admin = cluster.admin
+        self.actuator = actuator
+        self.board = board
+        self.fleet = fleet
+        self.proxy = cluster.proxy() if proxied else None
+        self.rates = {}
+        self.processes = {}
+        self.agents = {}
+        self.starts = 0
+        self.wanted = set()  # names of controllers that are started again when they end
+        self.closed = threading.Event()
+        cluster.install_definitions(f"{SOURCE}/deploy/crds/*.yaml")
+        for name in (NAMESPACE, "tranche-system"):
+            self.admin.ensure("/api/v1/namespaces", {"metadata": {"name": name}})
+        self.kubelets = cluster.kubelets()
+        self.nodes = [f"gpu-{i}" for i in range(nodes)]
+        for node in self.nodes:
+            self.add_node(node)
+        for model in MODELS:
+            body = profile(model, board)
+            self.admin.apply(f"{GROUP}/perfprofiles/{body['metadata']['name']}", body)
+        spec = {"actuator": actuator, "replanSeconds": 0, "actionTimeoutSeconds": 120, "spareGpus": 1,
+                "nodeSelector": {"test/gpus": "yes"}} | (pool or {})
+        self.admin.apply(f"{GROUP}/gpupools/default", {"apiVersion": "tranche.dev/v1alpha1", "kind": "GpuPool",
+                                                       "metadata": {"name": "default"}, "spec": spec})
+        self.floor = Floor(cluster.client("admin", patience_s=0))
+        cluster.helpers += [self.floor, self]
+        threading.Thread(target=self.supervise, daemon=True).start()
+
+    def close(self):
+        self.closed.set()
+
+    def supervise(self):
+        while not self.closed.wait(0.05):
+            for name in list(self.wanted):
+                process = self.processes[name]
+                if not process.running() and name in self.wanted:
+                    self.starts += 1
+                    try:
+                        process.start()
+                    except OSError:  # the program is being replaced
+                        pass
+
+    # Nodes.
+
+    def add_node(self, node):
+        self.kubelets.add(node, labels={"test/gpus": "yes"})
+        if self.actuator == "sim":
+            self.admin.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {
+                "tranche.dev/simulated-gpus": self.fleet, "tranche.dev/simulation": "create 0;delete 0"}}})
+        else:
+            self.start_agent(node)
+
+    def agent_environment(self, node):
+        folder = f"{self.cluster.folder}/agent-{node}"
+        os.makedirs(folder, exist_ok=True)
+        return dict(os.environ, TRANCHE_SIM_STATE=f"{folder}/machine", TRANCHE_SIM_FLEET=self.fleet,
+                    TRANCHE_SIM_SEED=node, TMPDIR=folder)
+
+    def start_agent(self, node):
+        folder = f"{self.cluster.folder}/agent-{node}"
+        command = [TRANCHE, "agent", f"--node-name={node}", "--driver=sim", "--no-cdi", f"--state-dir={folder}/state",
+                   "--interval=1", "--listen=127.0.0.1:0", f"--kubeconfig={self.cluster.kubeconfig('admin')}"]
+        environment = self.agent_environment(node)
+        self.agents[node] = self.cluster.add_process(f"agent-{node}", command, environment)
+
+    # What is asked for.
+
+    def demand(self, rates, floor=True, **fields):
+        """Changes the services' rates; a service that is left out goes. The floor of each is from
+        now on the lower of what it had to have and what it shall have."""
+        floors = {name: min(self.rates[name], rates[name]) for name in rates if name in self.rates}
+        self.floor.set(floors if floor else {})
+        for name, rate in rates.items():
+            spec = {"pool": "default", "model": SERVICES[name.split("-")[0]], "rateRps": rate, "latencyMs": 200,
+                    "drainSeconds": 1, "podTemplate": {"spec": {"terminationGracePeriodSeconds": 5, "containers": [
+                        {"name": "server", "image": "registry.invalid/server:1"}]}}} | fields
+            self.admin.apply(f"{GROUP}/namespaces/{NAMESPACE}/gpuservices/{name}", {
+                "apiVersion": "tranche.dev/v1alpha1", "kind": "GpuService", "metadata": {"name": name}, "spec": spec})
+        for name in set(self.rates) - set(rates):
+            self.admin.delete(f"{GROUP}/namespaces/{NAMESPACE}/gpuservices/{name}")
+        self.rates = dict(rates)
+
+    # Controllers.
+
+    def start_controller(self, name="a", elect=True, proxied=None, words=()):
+        proxy = self.proxy if (self.proxy and proxied is not False) else None
+        command = [TRANCHE, "controller", f"--kubeconfig={self.cluster.kubeconfig('admin', proxy=proxy)}",
+                   "--namespace=tranche-system", f"--lease-seconds={LEASE_S}", "--listen=127.0.0.1:0",
+                   "--plan-budget=2", *(["--elect"] if elect else []), *words]
+        process = self.processes.get(name)
+        if process is None:
+            process = Process(f"controller-{name}", command, self.cluster.folder)
+            self.cluster.processes.append(process)
+            self.processes[name] = process
+        process.command = command
+        self.starts += 1
+        process.start()
+        self.wanted.add(name)
+        return process
+
+    def end_controller(self, name="a"):
+        """SIGTERM. The exit status."""
+        self.wanted.discard(name)
+        return self.processes[name].end()
+
+    def holder(self):
+        lease = self.admin.find("/apis/coordination.k8s.io/v1/namespaces/tranche-system/leases/tranche-controller")
+        return (lease or {}).get("spec", {}).get("holderIdentity", "")
+
+    def epoch(self):
+        lease = self.admin.find("/apis/coordination.k8s.io/v1/namespaces/tranche-system/leases/tranche-controller")
+        return (lease or {}).get("spec", {}).get("leaseTransitions", -1)
+
+    # What is there.
+
+    def services(self):
+        return self.admin.items(f"{GROUP}/gpuservices")
+
+    def transitions(self):
+        return self.admin.items(f"{GROUP}/transitions")
+
+    def pods(self):
+        return self.admin.items(f"/api/v1/namespaces/{NAMESPACE}/pods", labelSelector=SELECTOR)
+
+    @staticmethod
+    def condition(item, kind):
+        for entry in item.get("status", {}).get("conditions", []):
+            if entry["type"] == kind:
+                return entry
+        return {"status": "Unknown"}
+
+    def is_true(self, item, kind):
+        entry = self.condition(item, kind)
+        return entry["status"] == "True" and \
+            entry.get("observedGeneration", 0) >= item["metadata"].get("generation", 0)
+
+    def unsettled(self):
+        """Why the world is not as it is asked to be; "" when it is."""
+        pool = self.admin.get(f"{GROUP}/gpupools/default")
+        services = {s["metadata"]["name"]: s for s in self.services()}
+        if set(services) != set(self.rates):
+            return f"services {sorted(services)}"
+        for name, item in services.items():
+            if item["status"].get("requiredRps") != self.rates[name] if item.get("status") else True:
+                return f"{name}: planned for {item.get('status', {}).get('requiredRps')}"
+            if not self.is_true(item, "Ready"):
+                return f"{name}: {self.condition(item, 'Ready')}"
+        for item in self.transitions():
+            done = self.condition(item, "Complete")
+            if done["status"] != "True" and done.get("reason") != "Superseded":
+                return f"{item['metadata']['name']}: {[(a['id'], a['phase']) for a in item.get('status', {}).get('actions', []) if a['phase'] != 'Done']}"
+        if not self.is_true(pool, "Ready"):
+            return f"pool: {self.condition(pool, 'Ready')}"
+        capacity = self.floor.capacity()
+        for name, rate in self.rates.items():
+            if capacity.get(name, 0) < rate * (1 - 1e-9):
+                return f"{name}: {capacity.get(name, 0)} of {rate} requests/s in the endpoints"
+        return ""
+
+    def settle(self, timeout_s=240):
+        last = [""]
+
+        def settled():
+            try:
+                last[0] = self.unsettled()
+            except (ApiError, OSError, KeyError) as error:
+                last[0] = repr(error)
+            return last[0] == ""
+
+        try:
+            wait_for("the world as it is asked to be", settled, timeout_s)
+        except TimeoutError as error:
+            logs = "\n".join(p.tail(12) for p in self.processes.values())
+            raise TimeoutError(f"{error}: {last[0]}\n{logs}") from None
+        self.floor.set(self.rates)
+
+    def open_transition(self):
+        """The Transition under way, or None."""
+        for item in self.transitions():
+            done = self.condition(item, "Complete")
+            if done["status"] != "True" and done.get("reason") != "Superseded":
+                return item
+        return None
+
+    def progress(self):
+        """(actions begun or done, actions) of the Transition under way, or None."""
+        item = self.open_transition()
+        if not item:
+            return None
+        states = item.get("status", {}).get("actions", [])
+        return sum(a["phase"] in ("Started", "Done") for a in states), len(item["spec"]["actions"])
+
+    def wait_progress(self, least=1, timeout_s=120):
+        """Until that many actions of a Transition were begun, or none is open any more."""
+        def begun():
+            progress = self.progress()
+            return (progress is not None and progress[0] >= least) or self.unsettled() == ""
+        wait_for(f"{least} actions begun", begun, timeout_s, every_s=0.02)
+
+    def duplicates(self):
+        """Instances that two pods claim: none may."""
+        seen, twice = set(), []
+        for pod in self.pods():
+            notes = pod["metadata"].get("annotations", {})
+            if pod["metadata"].get("deletionTimestamp"):
+                continue
+            slot = (notes.get("tranche.dev/gpu-uuid"), notes.get("tranche.dev/slice"), notes.get("tranche.dev/start"))
+            twice += [slot] if slot in seen else []
+            seen.add(slot)
+        return twice
+
+    def writes(self):
+        return [(m, p) for m, p, s in list(self.proxy.requests) if is_write(m, p)]
+
+
+def is_write(method, path):
+    return method in ("POST", "PATCH", "DELETE") and "/leases" not in path and "/events" not in path
+
+
+def dump(world):
+    """For a person who looks at a failure."""
+    for item in world.transitions() + world.services() + [world.admin.get(f"{GROUP}/gpupools/default")]:
+        print("# " + json.dumps({"kind": item["kind"], "name": item["metadata"]["name"],
+                                 "status": item.get("status", {})})[:2000], flush=True)

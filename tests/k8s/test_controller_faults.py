@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults while a cluster changes between two demands: in each case the floor of every service is
+held all the time, the cluster comes to what was asked for, and no instance has two pods.
+
+Between the controller and the API server is a proxy, which sees every write and can kill the
+controller before and after it. The nodes' GPUs are those of the actuator `sim`.
+"""
+import itertools
+import sys
+import threading
+import time
+
+from api import wait_for
+from cluster import Checks, Cluster
+from controller_world import World, dump, is_write
+
+DAY = {"ranker": 500, "vision": 300, "speech": 60}
+NIGHT = {"ranker": 120, "vision": 700, "speech": 100}
+
+
+class Faults:
+    def __init__(self, world, checks):
+        self.world = world
+        self.checks = checks
+        self.cases = {}
+        self.demands = itertools.cycle([NIGHT, DAY])
+
+    def count(self, name, cases=1):
+        self.cases[name] = self.cases.get(name, 0) + cases
+
+    def flip(self):
+        """The other demand; the change begins."""
+        self.world.demand(next(self.demands))
+
+    def settled(self, name):
+        world = self.world
+        world.settle()
+        self.checks.equal(world.floor.breaches, [], f"{name}: the floor was held")
+        self.checks.equal(world.duplicates(), [], f"{name}: one pod an instance")
+        world.floor.breaches.clear()
+
+    # One method a fault.
+
+    def kill_at_every_write(self, after):
+        """One life of the controller carries out one write: it is killed right after the write
+        was carried out, or before the next one is."""
+        world, name = self.world, f"killed {'after' if after else 'before'} every write"
+        world.end_controller("a")
+        process = world.start_controller("a", elect=False)
+        state = {"pid": 0, "writes": 0}
+        lock = threading.Lock()
+
+        def kill():
+            with lock:
+                if process.child.pid == state["pid"] and process.running():
+                    process.kill()
+                    self.count(name)
+
+        def decide(method, path, number):
+            if not is_write(method, path):
+                return None
+            if process.child.pid != state["pid"]:
+                state.update(pid=process.child.pid, writes=0)
+            state["writes"] += 1
+            if after:
+                return {"after": kill, "lose_answer": True}
+            return {"before": kill, "lose_request": True} if state["writes"] == 2 else None
+
+        world.proxy.decide = decide
+        for _ in range(2):
+            self.flip()
+            self.settled(name)
+        world.proxy.decide = None
+        world.end_controller("a")
+        world.start_controller("a")
+
+    def every_second_write(self, name, **effect):
+        """Every second write meets the fault."""
+        world, seen = self.world, itertools.count()
+
+        def decide(method, path, number):
+            if not is_write(method, path) or next(seen) % 2:
+                return None
+            self.count(name)
+            return dict(effect)
+
+        world.proxy.decide = decide
+        self.flip()
+        self.settled(name)
+        world.proxy.decide = None
+
+    def server_killed_in_every_step(self):
+        """The API server is killed whenever another action was begun."""
+        world, name = self.world, "API server killed in every step"
+        self.flip()
+        seen = set()
+
+        def step():
+            progress = world.progress()
+            if progress and progress not in seen and progress[0] > 0:
+                seen.add(progress)
+                world.cluster.api.kill()
+                self.count(name)
+                world.cluster.api.start()
+                world.cluster.wait_ready()
+            return world.unsettled() == ""
+        wait_for("steps", step, 600, every_s=0.02)
+        self.settled(name)
+
+    def watches_cut(self, flips=3):
+        """Every stream of a watch is cut a few times, each time some bytes later."""
+        world, name = self.world, "watch cut"
+        offsets, cuts = itertools.count(0, 23), {}
+
+        def decide(method, path, number):
+            if method != "GET" or "watch=" not in path:
+                return None
+            plural = path.split("?")[0]
+            if cuts.get(plural, 0) >= 3:
+                return None
+            cuts[plural] = cuts.get(plural, 0) + 1
+            self.count(name)
+            return {"cut_after": next(offsets), "chunk": 7}
+
+        for _ in range(flips):
+            world.proxy.cut_all()  # what is open was not cut by plan
+            cuts.clear()
+            world.proxy.decide = decide
+            self.flip()
+            self.settled(name)
+        world.proxy.decide = None
+
+    def versions_expire(self):
+        """What the watches know is compacted away, in mid-transition: 410."""
+        world, name = self.world, "410"
+        self.flip()
+        for least in (1, 4, 8):
+            world.wait_progress(least)
+            world.proxy.refuse(True)
+            world.proxy.cut_all()
+            world.admin.merge("/api/v1/namespaces/shop", {"metadata": {"annotations": {"n": str(least)}}})
+            world.cluster.compact()
+            world.proxy.refuse(False)
+            self.count(name)
+        self.settled(name)
+
+    def events_late(self):
+        """Events of pods and slices are held back: the caches are old, and say nothing of it."""
+        world, name = self.world, "stale reads"
+        for pattern in ("/pods\\?.*watch=", "/endpointslices\\?.*watch=", "/transitions\\?.*watch="):
+            rule = world.proxy.fault("GET", pattern, hold=True, times=-1)
+            world.proxy.cut_all()
+            self.flip()
+            time.sleep(4)
+            world.proxy.clear()
+            rule.release()
+            self.count(name)
+            self.settled(f"{name} ({pattern.split('?')[0][1:-1]})")
+
+    def leader_stopped(self):
+        """SIGSTOP of the leader for longer than its Lease; the second takes over; SIGCONT: the
+        first ends, and does nothing."""
+        world, name = self.world, "leader stopped"
+        world.start_controller("b")
+        wait_for("a leader", world.holder)
+        for least in (1, 5):
+            self.flip()
+            world.wait_progress(least)
+            holder = world.holder()
+            leader = next((n for n, p in world.processes.items() if f"_{p.child.pid}_" in holder), None)
+            if leader is None:  # it was replaced just now
+                self.settled(name)
+                continue
+            process, epoch, pid = world.processes[leader], world.epoch(), world.processes[leader].child.pid
+            world.wanted.discard(leader)
+            process.stop_signal()
+            wait_for("another leader", lambda: world.epoch() > epoch)
+            process.continue_signal()
+            status = process.child.wait(120)
+            self.checks.equal(status, 1, f"{name}: the first one ends with 1")
+            self.checks.ok(process.child.pid == pid, f"{name}: it was the one that was stopped")
+            world.start_controller(leader)
+            self.count(name)
+            self.settled(name)
+        world.end_controller("b")
+
+    def two_without_election(self):
+        world, name = self.world, "two controllers without election"
+        world.end_controller("a")
+        world.start_controller("a", elect=False)
+        world.start_controller("b", elect=False)
+        for _ in range(2):
+            self.flip()
+            self.settled(name)
+            self.count(name)
+        for one in ("a", "b"):
+            world.end_controller(one)
+        world.start_controller("a")
+
+    def pod_stuck(self):
+        """A pod that never ends makes its Transition Stalled; the others go on; it ends at last."""
+        world, name = self.world, "pod stuck in Terminating"
+        world.admin.merge("/apis/tranche.dev/v1alpha1/gpupools/default", {"spec": {"actionTimeoutSeconds": 3}})
+        world.kubelets.hold_end("")
+        self.flip()
+
+        def stalled():
+            item = world.open_transition()
+            return (item and world.condition(item, "Stalled")["status"] == "True") or world.unsettled() == ""
+        wait_for("Stalled", stalled)
+        item = world.open_transition()
+        self.checks.ok(item and world.condition(item, "Stalled")["status"] == "True", f"{name}: Stalled is said")
+        self.count(name)
+        world.kubelets.release_end("")
+        world.admin.merge("/apis/tranche.dev/v1alpha1/gpupools/default", {"spec": {"actionTimeoutSeconds": 120}})
+        self.settled(name)
+
+    def node_lost(self):
+        """A node with pods is lost: its capacity is made elsewhere, nothing of it is deleted by
+        force; it comes back and all is well."""
+        world, name = self.world, "node lost"
+        victims = {}
+        for pod in world.pods():
+            victims.setdefault(pod["spec"].get("nodeName"), []).append(pod["metadata"]["uid"])
+        node = max((n for n in victims if n), key=lambda n: len(victims[n]))
+        lost = {u for uids in [victims[node]] for u in uids}
+        world.floor.set({})
+        world.kubelets.lose(node)
+
+        def elsewhere():
+            have = {}
+            for pod in world.pods():
+                if pod["spec"].get("nodeName") != node:
+                    uid = pod["metadata"]["uid"]
+                    service, rate, ready = world.floor.pods.get(uid, (None, 0, False))
+                    if service and ready and any(uid in uids for uids in world.floor.slices.values()):
+                        have[service] = have.get(service, 0) + rate
+            return all(have.get(s, 0) >= rate * (1 - 1e-9) for s, rate in world.rates.items())
+        wait_for("the lost capacity is made elsewhere", elsewhere)
+        self.checks.ok(True, f"{name}: its capacity is made on the other nodes")
+        left = {p["metadata"]["uid"] for p in world.pods()}
+        self.checks.ok(lost <= left, f"{name}: its pods are not removed by force")
+        world.kubelets.find(node)
+        self.count(name)
+        world.settle()
+        self.settled(f"{name}, and back")
+
+
+CASES = {
+    "kill-after": lambda f: f.kill_at_every_write(True),
+    "kill-before": lambda f: f.kill_at_every_write(False),
+    "lose-answer": lambda f: f.every_second_write("answer lost", lose_answer=True),
+    "lose-request": lambda f: f.every_second_write("request lost", lose_request=True),
+    "409": lambda f: f.every_second_write("409", status=409),
+    "429": lambda f: f.every_second_write("429 with Retry-After", status=429, retry_after=1),
+    "500": lambda f: f.every_second_write("500", status=500),
+    "api-killed": lambda f: f.server_killed_in_every_step(),
+    "watch-cut": lambda f: f.watches_cut(),
+    "410": lambda f: f.versions_expire(),
+    "stale": lambda f: f.events_late(),
+    "stopped": lambda f: f.leader_stopped(),
+    "two": lambda f: f.two_without_election(),
+    "stuck": lambda f: f.pod_stuck(),
+    "lost": lambda f: f.node_lost(),
+}
+
+
+def main():
+    checks = Checks()
+    chosen = sys.argv[1:] or list(CASES)
+    with Cluster(scheduler=True, controllers=True) as cluster:
+        world = World(cluster, actuator="sim", nodes=4, proxied=True)
+        faults = Faults(world, checks)
+        try:
+            world.start_controller("a")
+            world.demand(DAY, floor=False)
+            world.settle()
+            for name in chosen:
+                began = time.time()
+                CASES[name](faults)
+                print(f"# {name}: {time.time() - began:.0f} s", flush=True)
+        except Exception:
+            dump(world)
+            raise
+        total = sum(faults.cases.values())
+        print(f"# {total} cases: " + ", ".join(f"{n} {name}" for name, n in faults.cases.items()))
+        print(f"# lowest capacities {world.floor.lowest}; {world.floor.changes} changes seen; "
+              f"{world.starts} starts of controllers")
+    checks.finish()
+
+
+main()
