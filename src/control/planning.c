@@ -623,6 +623,15 @@ static void tell_pool(struct planner *planner, const char *hash, const char *pla
     status_edit_end(&edit);
 }
 
+static size_t count_left_out(const struct planner *planner)
+{
+    size_t count = 0;
+
+    for (size_t s = 0; s < planner->view->services.count; s++)
+        count += planner->reasons[s] != NULL;
+    return count;
+}
+
 static void take_plan(struct planner *planner, const struct plan *plan, const char *hash)
 {
     struct gpu_pool const *pool = planner->view->pool;
@@ -639,8 +648,8 @@ static void take_plan(struct planner *planner, const struct plan *plan, const ch
     tell_services(planner, true); /* before the plan is taken: the floor goes with it */
     tell_pool(planner, hash, name);
     effect_event(planner->effects, &KIND_GPU_POOL, pool->meta.json, false, "PlanAccepted",
-                 "plan %s: %zu instances on %d GPUs, %d services left out", name,
-                 all.items.count, plan->gpus_used, (int)plan->infeasible.count);
+                 "plan %s: %zu instances on %d GPUs, %zu services left out", name,
+                 all.items.count, plan->gpus_used, count_left_out(planner));
     vec_done(&all.items);
 }
 

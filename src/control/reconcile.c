@@ -13,6 +13,7 @@
 #include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/planning.h"
+#include "control/status.h"
 #include "control/status_edit.h"
 
 /* ---- planning --------------------------------------------------------------------- */
@@ -176,9 +177,11 @@ static void run_round(struct world *world, const struct gpu_pool *pool,
     const struct actuator_ops *ops = pool_actuator(world, pool);
 
     reconcile_routing(world, pool, effects);
-    if (!open && !pool->paused)
-        reconcile_plan(world, pool, gpus, options, effects);
-    reconcile_status(world, pool, gpus, effects);
+    if (status_adopt_services(world, pool, effects) == 0) {
+        if (!open && !pool->paused)
+            reconcile_plan(world, pool, gpus, options, effects);
+        reconcile_status(world, pool, gpus, effects);
+    }
     if (open) {
         close_others(world, open, effects);
         reconcile_transition(world, pool, gpus, open, effects);

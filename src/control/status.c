@@ -10,6 +10,7 @@
 #include "control/kinds.h"
 #include "control/planning.h"
 #include "control/routing.h"
+#include "control/status.h"
 #include "control/status_edit.h"
 
 enum { HISTORY_MAX = 5, INSTANCES_LISTED_MAX = 2000, CONFLICTS_LISTED_MAX = 200 };
@@ -152,12 +153,20 @@ static void tell_kstatus(const struct teller *teller, const struct gpu_service *
                                      : "the spec can be read");
 }
 
+/* It is being deleted, and nothing of it is left. */
+static bool has_left(const struct teller *teller, size_t s)
+{
+    const struct gpu_service *service = service_of(teller, s);
+
+    return service && service->meta.deleting && teller->view.services.data[s].pods == 0;
+}
+
 static void tell_service(const struct teller *teller, size_t s, struct service_pods *pods)
 {
     const struct gpu_service *service = service_of(teller, s);
     struct status_edit edit;
 
-    if (!service)
+    if (!service || has_left(teller, s))
         return;
     pods->gpus = count_gpus(pods);
     status_edit_begin(&edit, teller->effects, &KIND_GPU_SERVICE, service->meta.json,
@@ -388,16 +397,28 @@ static void set_finalizer(struct effects *effects, const struct kube_kind *kind,
         ->reason = "finalizer";
 }
 
-static void keep_service(const struct teller *teller, size_t s)
+size_t status_adopt_services(const struct world *world, const struct gpu_pool *pool,
+                             struct effects *effects)
+{
+    size_t adopted = 0;
+
+    for (size_t s = 0; s < world->services.count; s++) {
+        const struct gpu_service *service = &world->services.data[s];
+        if (strcmp(service->pool, pool->meta.name) != 0 || service->meta.deleting ||
+            service->meta.has_finalizer)
+            continue;
+        set_finalizer(effects, &KIND_GPU_SERVICE, service->meta.json, true);
+        adopted++;
+    }
+    return adopted;
+}
+
+static void release_service(const struct teller *teller, size_t s)
 {
     const struct gpu_service *service = service_of(teller, s);
 
-    if (!service)
-        return;
-    if (!service->meta.deleting && !service->meta.has_finalizer)
-        set_finalizer(teller->effects, &KIND_GPU_SERVICE, service->meta.json, true);
-    if (service->meta.deleting && service->meta.has_finalizer &&
-        teller->view.services.data[s].pods == 0 && teller->view.world->sources.fresh)
+    if (service && service->meta.has_finalizer && has_left(teller, s) &&
+        teller->view.world->sources.fresh)
         set_finalizer(teller->effects, &KIND_GPU_SERVICE, service->meta.json, false);
 }
 
@@ -526,7 +547,7 @@ void reconcile_status(struct world *world, const struct gpu_pool *pool,
         tell_plan(&teller, &world->plans.data[i]);
     tell_common(&teller);
     for (size_t s = 0; s < teller.view.services.count; s++)
-        keep_service(&teller, s);
+        release_service(&teller, s);
     for (size_t i = 0; i < world->transitions.count; i++)
         keep_transition(&teller, &world->transitions.data[i]);
     trim_history(&teller);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finalizers of GpuServices. A service has ours before it is planned for, so that its pods are
+ * drained before it goes; and loses it when the last pod has gone.
+ */
+#ifndef TRANCHE_CONTROL_STATUS_H
+#define TRANCHE_CONTROL_STATUS_H
+
+#include "control/effect.h"
+#include "control/world.h"
+
+/* Puts the finalizer on the pool's services that lack it; returns how many. Plans and statuses
+ * wait for the next round then: their patches would be of an older version. */
+size_t status_adopt_services(const struct world *world, const struct gpu_pool *pool,
+                             struct effects *effects);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A controller's rounds over a fake cluster, with what must hold after every single effect:
+ * no service falls below its floor by anything that the controller does, layouts stay legal, no
+ * two pods share an instance. The floor is kept here, from what was asked for and seen, and not
+ * taken from the controller.
+ */
+#ifndef TRANCHE_TESTS_CONTROL_SCENARIO_H
+#define TRANCHE_TESTS_CONTROL_SCENARIO_H
+
+#include "fake_cluster.h"
+
+enum { SCENARIO_SERVICES_MAX = 8, SCENARIO_PAST = 6 };
+
+struct scenario_service {
+    char name[16];
+    double rate_rps, floor_rps;
+    bool there; /* asked for */
+};
+
+struct scenario {
+    struct fake_cluster cluster;
+    uint64_t seed;
+    struct scenario_service services[SCENARIO_SERVICES_MAX];
+    int service_count;
+    struct fake_snapshot past[SCENARIO_PAST]; /* earlier views, the newest first */
+    int past_count;
+    int actions_max, items_max;
+    unsigned long rounds, effects, checks;
+    bool verbose;
+};
+
+/* What befalls a round. */
+struct scenario_round {
+    long long epoch; /* 0: 1 */
+    int stop_at;     /* the controller dies at this effect, from 0; -1: it lives */
+    bool stop_after; /* … after it was carried out, else before */
+    bool say_failed; /* … and it was carried out although the controller hears an error */
+    bool twice;      /* every effect is carried out twice */
+    int age;         /* so many snapshots old is the view; 0: fresh */
+    unsigned stale_kinds; /* bits of enum fake_kind that are that old; 0: all */
+    bool says_stale;      /* the caches know it */
+};
+#define SCENARIO_ROUND_PLAIN ((struct scenario_round){.stop_at = -1})
+
+void scenario_init(struct scenario *scenario, uint64_t seed);
+void scenario_done(struct scenario *scenario);
+/* A PerfProfile of a model for a board: rates go with the compute slices. */
+void scenario_add_profile(struct scenario *scenario, const char *model, const char *board,
+                          double rps_a_slice);
+void scenario_add_pool(struct scenario *scenario, int spare_gpus, const char *more);
+/* Adds or changes a service; rate 0 deletes it. */
+void scenario_set_service(struct scenario *scenario, const char *name, const char *model,
+                          double rate_rps);
+/* A new template: the pods have to be made anew. */
+void scenario_set_template(struct scenario *scenario, const char *name, int number);
+
+/* One round; returns how many effects it asked for. Fails the test where something is broken.
+ */
+size_t scenario_run(struct scenario *scenario, const struct scenario_round *round);
+/* The cluster's own work; lowers floors by what crashed or was lost. */
+void scenario_tick(struct scenario *scenario, int seconds);
+void scenario_set_node(struct scenario *scenario, size_t node, bool up);
+/* Rounds and ticks until two rounds in a row have nothing to do; false: not within `rounds`. */
+bool scenario_settle(struct scenario *scenario, int rounds);
+/* All that must be so in the end. Fails the test. Returns whether the plan is reached (else no
+ * safe transition to it exists, which the pool says). */
+bool scenario_check_end(struct scenario *scenario);
+double scenario_capacity(const struct scenario *scenario, const char *name);
+
+#endif

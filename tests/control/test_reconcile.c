@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The controller's rounds in scenarios without faults: what comes of each change.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "control/kinds.h"
+#include "scenario.h"
+
+static void set_up(struct scenario *scenario, int nodes, int gpus)
+{
+    scenario_init(scenario, 1);
+    scenario->verbose = getenv("TRANCHE_VERBOSE") != NULL;
+    scenario_add_pool(scenario, 1, NULL);
+    scenario_add_profile(scenario, "bert", "a100-40gb", 10);
+    scenario_add_profile(scenario, "resnet", "a100-40gb", 25);
+    for (int n = 0; n < nodes; n++)
+        fake_cluster_add_node(&scenario->cluster, mig_board_find("a100-40gb"), gpus);
+}
+
+static void test_start(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 2, 2);
+    scenario_set_service(&scenario, "ranker", "bert", 50);
+    scenario_set_service(&scenario, "tagger", "resnet", 60);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 50);
+    unsigned long writes = scenario.cluster.writes;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(scenario_run(&scenario, &SCENARIO_ROUND_PLAIN), 0);
+        scenario_tick(&scenario, 60);
+    }
+    assert_int_equal(scenario.cluster.writes, writes);
+    scenario_done(&scenario);
+}
+
+static void test_demand(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 2, 2);
+    scenario_set_service(&scenario, "ranker", "bert", 50);
+    scenario_set_service(&scenario, "tagger", "resnet", 60);
+    assert_true(scenario_settle(&scenario, 60));
+    for (int i = 0; i < 4; i++) {
+        scenario_set_service(&scenario, "ranker", "bert", i % 2 ? 50 : 150);
+        scenario_set_service(&scenario, "tagger", "resnet", i % 2 ? 60 : 20);
+        assert_true(scenario_settle(&scenario, 100));
+        assert_true(scenario_check_end(&scenario));
+    }
+    scenario_set_service(&scenario, "tagger", "resnet", 0);
+    assert_true(scenario_settle(&scenario, 100));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "tagger") == 0);
+    scenario_done(&scenario);
+}
+
+static void test_template(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 2);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario_set_template(&scenario, "ranker", 2);
+    assert_true(scenario_settle(&scenario, 100));
+    assert_true(scenario_check_end(&scenario));
+    scenario_done(&scenario);
+}
+
+static void test_node_lost(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 3, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 60);
+    scenario_set_service(&scenario, "tagger", "resnet", 60);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario_set_node(&scenario, 0, false);
+    assert_true(scenario_settle(&scenario, 100));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 60);
+    scenario_set_node(&scenario, 0, true);
+    assert_true(scenario_settle(&scenario, 100));
+    assert_true(scenario_check_end(&scenario));
+    scenario_done(&scenario);
+}
+
+static void test_infeasible(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario_set_service(&scenario, "ranker", "bert", 3000);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    scenario_set_service(&scenario, "ranker", "bert", 40);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    /* A model that nobody measured does not keep others from being planned. */
+    scenario_set_service(&scenario, "mystery", "unknown", 10);
+    scenario_set_service(&scenario, "ranker", "bert", 60);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 60);
+    scenario_done(&scenario);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_start),      cmocka_unit_test(test_demand),
+        cmocka_unit_test(test_template),   cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_infeasible),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
