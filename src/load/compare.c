@@ -49,18 +49,6 @@ static struct values find_values(const json_t *cell, const char *figure)
     return values;
 }
 
-static const json_t *find_cell(const json_t *document, const json_t *key)
-{
-    size_t index;
-    const json_t *cell;
-    json_array_foreach(json_object_get(document, "cells"), index, cell)
-    {
-        if (json_equal(json_object_get(cell, "key"), key))
-            return cell;
-    }
-    return NULL;
-}
-
 static double test(const struct compare_options *options, const struct values *before,
                    const struct values *after)
 {
@@ -98,25 +86,26 @@ static void compare_figure(const struct compare_options *options, const json_t *
     vec_done(&after.list);
 }
 
+static int by_p(const void *a, const void *b)
+{
+    const struct comparison *const *x = a, *const *y = b;
+    return ((*x)->p > (*y)->p) - ((*x)->p < (*y)->p);
+}
+
 /* Holm (1979): the k-th smallest of m p values times m − k + 1, never falling. */
 static void correct(struct compare_result *result)
 {
-    size_t tested = 0, done = 0;
+    CLEANUP(free_ptr)
+    struct comparison **tested = xcalloc(result->list.count + 1, sizeof(struct comparison *));
+    size_t count = 0;
     double floor = 0;
     for (size_t i = 0; i < result->list.count; i++)
-        tested += !isnan(result->list.data[i].p);
-    CLEANUP(free_ptr) bool *is_done = xcalloc(result->list.count + 1, sizeof *is_done);
-    for (; done < tested; done++) {
-        struct comparison *least = NULL;
-        for (size_t i = 0; i < result->list.count; i++) {
-            struct comparison *one = &result->list.data[i];
-            if (!is_done[i] && !isnan(one->p) && (!least || one->p < least->p))
-                least = one;
-        }
-        assert(least);
-        is_done[least - result->list.data] = true;
-        floor = fmax(floor, fmin(1, least->p * (double)(tested - done)));
-        least->p = floor;
+        if (!isnan(result->list.data[i].p))
+            tested[count++] = &result->list.data[i];
+    qsort(tested, count, sizeof *tested, by_p);
+    for (size_t k = 0; k < count; k++) {
+        floor = fmax(floor, fmin(1, tested[k]->p * (double)(count - k)));
+        tested[k]->p = floor;
     }
 }
 
@@ -144,15 +133,20 @@ void compare_documents(const json_t *before, const json_t *after,
 {
     size_t index;
     const json_t *cell;
+    struct result_index old, new;
     *ret_result = (struct compare_result){0};
+    result_index_init(&old, before);
+    result_index_init(&new, after);
     json_array_foreach(json_object_get(before, "cells"), index, cell)
     {
-        const json_t *other = find_cell(after, json_object_get(cell, "key"));
+        const json_t *other = result_index_find(&new, json_object_get(cell, "key"));
         for (const char *const *figure = options->figures; *figure; figure++)
             compare_figure(options, cell, other, *figure, ret_result);
     }
     json_array_foreach(json_object_get(after, "cells"), index, cell) ret_result->added +=
-        !find_cell(before, json_object_get(cell, "key"));
+        !result_index_find(&old, json_object_get(cell, "key"));
+    result_index_done(&old);
+    result_index_done(&new);
     correct(ret_result);
     for (size_t i = 0; i < ret_result->list.count; i++) {
         struct comparison *comparison = &ret_result->list.data[i];

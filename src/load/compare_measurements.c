@@ -38,7 +38,10 @@ json_t *compare_measurements_document(const struct measurement_set *set)
     json_t *document = result_document_new("measurements", "", 0);
 
     assert(set);
+    struct result_index index = {0};
     for (size_t i = 0; i < set->rows.count; i++)
-        result_document_add(document, key_of(&set->rows.data[i]), run_of(&set->rows.data[i]));
+        result_index_add(&index, document, key_of(&set->rows.data[i]),
+                         run_of(&set->rows.data[i]));
+    result_index_done(&index);
     return document;
 }

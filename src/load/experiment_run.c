@@ -299,14 +299,17 @@ static void fill_document(struct runner *runner, json_t *document)
 {
     const struct experiment *experiment = runner->experiment;
     size_t count = experiment->cells.count;
+    struct result_index index;
+    result_index_init(&index, document);
     for (size_t cell = 0; cell < count; cell++)
         for (int repetition = 0; repetition < experiment->repetitions; repetition++) {
             json_t *run = runner->runs[(size_t)repetition * count + cell];
             if (run)
-                result_document_add(
-                    document, experiment_cell_key(experiment, &experiment->cells.data[cell]),
-                    json_incref(run));
+                result_index_add(&index, document,
+                                 experiment_cell_key(experiment, &experiment->cells.data[cell]),
+                                 json_incref(run));
         }
+    result_index_done(&index);
     result_document_finish(document);
 }
 

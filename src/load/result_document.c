@@ -144,18 +144,6 @@ void result_run_add_times(json_t *run, const char *name, const struct hist *time
     json_object_set_new(histograms, name, json_string(text.bytes));
 }
 
-static json_t *find_cell(const json_t *document, const json_t *key)
-{
-    size_t index;
-    json_t *cell;
-    json_array_foreach(json_object_get(document, "cells"), index, cell)
-    {
-        if (json_equal(json_object_get(cell, "key"), key))
-            return cell;
-    }
-    return NULL;
-}
-
 void result_run_add_gpu(json_t *run, const struct gpu_figures *gpu)
 {
     CLEANUP(str_done) struct str words = STR_EMPTY;
@@ -189,17 +177,59 @@ void result_run_add_gpu(json_t *run, const struct gpu_figures *gpu)
     result_run_add_count(run, "gpu_samples", (uint64_t)gpu->samples);
 }
 
-void result_document_add(json_t *document, json_t *key, json_t *run)
+/* One text for keys that are equal, whatever the order of their members; free() it. 1 and 1.0
+ * differ, as they do for json_equal(). */
+static char *key_identity(const json_t *key)
 {
-    json_t *cell = find_cell(document, key);
+    char *text = json_dumps(key, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY);
+    return text ? text : xstrdup("");
+}
+
+json_t *result_index_find(const struct result_index *index, const json_t *key)
+{
+    CLEANUP(free_ptr) char *identity = key_identity(key);
+    return map_get(&index->places, identity);
+}
+
+void result_index_init(struct result_index *index, const json_t *document)
+{
+    const json_t *cells = json_object_get(document, "cells");
+    *index = (struct result_index){0};
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        json_t *cell = json_array_get(cells, i);
+        CLEANUP(free_ptr) char *identity = key_identity(json_object_get(cell, "key"));
+        if (map_find(&index->places, identity) < 0) /* of two that are equal the first counts */
+            map_put(&index->places, identity, cell);
+    }
+}
+
+void result_index_done(struct result_index *index)
+{
+    map_done(&index->places);
+}
+
+void result_index_add(struct result_index *index, json_t *document, json_t *key, json_t *run)
+{
+    CLEANUP(free_ptr) char *identity = key_identity(key);
+    json_t *cell = map_get(&index->places, identity);
+    assert(json_is_object(key));
     if (!cell) {
         cell = json_object();
         json_object_set(cell, "key", key);
         json_object_set_new(cell, "runs", json_array());
         json_array_append_new(json_object_get(document, "cells"), cell);
+        map_put(&index->places, identity, cell);
     }
     json_decref(key);
     json_array_append_new(json_object_get(cell, "runs"), run);
+}
+
+void result_document_add(json_t *document, json_t *key, json_t *run)
+{
+    struct result_index index;
+    result_index_init(&index, document);
+    result_index_add(&index, document, key, run);
+    result_index_done(&index);
 }
 
 static bool run_is_valid(const json_t *run)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "load/gpu_watch.h"
 #include "load/verdict.h"
 
@@ -44,6 +45,17 @@ void result_document_finish(json_t *document);
 /* E_INPUT with the path of the first member that breaks the schema. */
 int result_document_check(const char *name, const json_t *document, struct error *err);
 int result_document_read(const char *path, json_t **ret_document, struct error *err);
+
+/* Cells of a document by their keys, for finding many: json_equal() keys are one. */
+struct result_index {
+    struct map places; /* key → cell */
+};
+void result_index_init(struct result_index *index, const json_t *document);
+void result_index_done(struct result_index *index);
+/* The cell with this key, borrowed; NULL: none. */
+json_t *result_index_find(const struct result_index *index, const json_t *key);
+/* result_document_add() to the document that the index is of. */
+void result_index_add(struct result_index *index, json_t *document, json_t *key, json_t *run);
 
 /* A cell's key as text: "model=bert slice=1g batch=4". */
 void result_key_text(const json_t *key, struct str *text);

@@ -199,12 +199,39 @@ static void test_exports(void **state)
     assert_non_null(strstr(text.bytes, "\"repetition\":4"));
 }
 
+/* Cells are the same when their keys are equal, in whatever order the members stand. */
+static void keys_are_found_by_value(void **state)
+{
+    (void)state;
+    CLEANUP(json_decref_ptr) json_t *document = result_document_new("t", "0", 1);
+    struct result_index index = {0};
+    for (int i = 0; i < 3; i++)
+        result_index_add(&index, document, json_pack("{s:s, s:i}", "model", "m", "batch", i),
+                         json_object());
+    result_index_add(&index, document, json_pack("{s:i, s:s}", "batch", 1, "model", "m"),
+                     json_object());
+    result_index_done(&index);
+    assert_int_equal(json_array_size(json_object_get(document, "cells")), 3);
+    result_index_init(&index, document);
+    CLEANUP(json_decref_ptr) json_t *key = json_pack("{s:i, s:s}", "batch", 1, "model", "m");
+    CLEANUP(json_decref_ptr) json_t *other = json_pack("{s:i, s:s}", "batch", 9, "model", "m");
+    const json_t *cell = result_index_find(&index, key);
+    assert_ptr_equal(cell, json_array_get(json_object_get(document, "cells"), 1));
+    assert_int_equal(json_array_size(json_object_get(cell, "runs")), 2);
+    assert_null(result_index_find(&index, other));
+    result_index_done(&index);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outcomes), cmocka_unit_test(test_latency_and_correction),
-        cmocka_unit_test(test_summary),  cmocka_unit_test(test_invalid_runs),
-        cmocka_unit_test(test_schema),   cmocka_unit_test(test_exports),
+        cmocka_unit_test(keys_are_found_by_value),
+        cmocka_unit_test(test_outcomes),
+        cmocka_unit_test(test_latency_and_correction),
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_invalid_runs),
+        cmocka_unit_test(test_schema),
+        cmocka_unit_test(test_exports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
