@@ -5,8 +5,8 @@
     tranche bench one -m resnet50 --batch 8 -S 3g -- \\
         python3 adapters/tensorflow_workload.py --model ResNet50 --batch 8
 
-Runs on the one CUDA device that is visible, else on the CPU. Written against TensorFlow 2's
-Keras interface; TensorFlow is not in Debian 12, so this was not run there.
+Runs on the one CUDA device that is visible, else on the CPU. Run with tensorflow-cpu 2.21 (PyPI;
+tests/peers/test_tensorflow.sh); on CUDA it is not tested.
 """
 import os
 import sys

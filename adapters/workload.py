@@ -118,10 +118,10 @@ def main(description, load):
         return 0
     except ImportError as error:
         say("error", **{"class": "init"}, text=str(error)[:500])
-    except (MemoryError, RuntimeError, ValueError) as error:
+    except Exception as error:  # frameworks have exceptions of their own
         text = str(error) or type(error).__name__
-        memory = isinstance(error, MemoryError) or "out of memory" in text.lower() \
-            or "can't allocate memory" in text.lower()
+        memory = isinstance(error, MemoryError) or "ResourceExhausted" in type(error).__name__ \
+            or "out of memory" in text.lower() or "can't allocate memory" in text.lower()
         kind = "oom" if memory else "crash" if started else "init"
         say("error", **{"class": kind}, text=text[:500])
     return 3 if started else 2

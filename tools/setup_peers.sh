@@ -7,6 +7,8 @@
 #     BUILD/peers/python               environment with nvidia-ml-py, nvitop and gpustat (PyPI)
 #     BUILD/peers/tritonclient         environment with tritonclient (PyPI)
 #     BUILD/peers/mlserver             environment with mlserver and onnxruntime (PyPI)
+#     BUILD/peers/tensorflow           environment with tensorflow-cpu (PyPI), when PEERS_TENSORFLOW is 1:
+#                                      270 MB to fetch, 1.6 GB on disk
 #     BUILD/peers/nvidia-mig-parted    NVIDIA/mig-parted, built from its Go module
 #
 # Both are links into ${XDG_CACHE_HOME:-~/.cache}/tranche/peers, where what was fetched and
@@ -107,4 +109,5 @@ setup_mig_parted() {
 setup_python
 setup_wheels tritonclient
 setup_wheels mlserver
+[ "${PEERS_TENSORFLOW:-0}" != 1 ] || setup_wheels tensorflow
 setup_mig_parted

@@ -68,7 +68,19 @@ cp "$out" "$work/open.json"
 ok $? "open loop: all 10 scheduled requests are answered"
 above "$(number "$work/open.json" latency_ms_p50)" 0 "open loop: they have a latency"
 
-# MLServer 1.7 does not read tensors as bytes (test_tritonclient.sh has that form on our server).
+# Its own page says how long its part took.
+run "$TRANCHE" bench http "$url" --api kserve -m cls --shape x=Nx3x48x192 -c 1 -d 2 --min-requests 10 --json \
+    --server-metrics "http://127.0.0.1:$metrics/metrics"
+cp "$out" "$work/phases.json"
+above "$(number "$work/phases.json" server_requests)" 0 "MLServer's page: it counted the requests"
+above "$(number "$work/phases.json" server_total_ms_mean)" 0 "MLServer's page: and their time"
+
+# MLServer does not have the binary tensor extension (SeldonIO/MLServer#324, open): it reads the whole
+# body as JSON, whatever Inference-Header-Content-Length says, and answers 500. It does not claim it
+# either. test_tritonclient.sh has that form, written by Triton's own client, on our server.
+run curl -sf "$url/v2"
+! grep -q binary_tensor_data "$out"
+ok $? "binary form: MLServer does not list the extension"
 run "$TRANCHE" bench http "$url" --api kserve -m cls --shape x=Nx3x48x192 --binary -c 1 -d 1 --json
 is_status 1 "binary form: MLServer refuses it"
 out_has '"first_failure": "status: 500"' "binary form: the failure is said"
