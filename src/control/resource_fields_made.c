@@ -283,8 +283,8 @@ static const struct field wanted_gpu[] = {
     {"board", "Its board.", FIELD_BOARD, AT(node_gpu, board), .required = true, .maximum = 63,
      .pattern = PATTERN_BOARD},
     {"instances", "All instances that shall be on it.", FIELD_LIST, AT(node_gpu, instances),
-     .required = true, .maximum = NODE_INSTANCES_MAX,
-     ITEMS(wanted_instance, sizeof(struct node_instance)), .keys = "start"},
+     .maximum = NODE_INSTANCES_MAX, ITEMS(wanted_instance, sizeof(struct node_instance)),
+     .keys = "start"},
 };
 
 static const struct field found_gpu[] = {

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 
 TRANCHE = os.environ["TRANCHE"]
-SIM = os.environ["TRANCHE_SIM"]
+SIM = os.environ.get("TRANCHE_SIM") or os.environ["TRANCHE_BUILD"] + "/sim/tranche-sim"
 STATES = "/apis/tranche.dev/v1alpha1/nodegpustates"
 NODES = "/api/v1/nodes"
 LONG_S = 120  # only a hung test waits that long
