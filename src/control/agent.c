@@ -329,7 +329,9 @@ static void write_resources(struct agent *agent, const struct view *view)
     bool known = agent->has_findings && agent->findings.outcome != AGENT_NO_DRIVER &&
                  agent->order_change && agent->findings_generation == agent->order_generation;
 
-    if (!view->node || !known || view->refusal)
+    /* A stale Node would be told again what it says already. */
+    if (!view->node || !known || view->refusal ||
+        !kube_watch_is_fresh(kube_cache_watch(agent->nodes)))
         return;
     CLEANUP(json_decref_ptr)
     json_t *patch = agent_resources_patch(view->node, &agent->order, &agent->findings);
@@ -410,6 +412,7 @@ static void check_answered(struct agent *agent)
     const json_t *object = kube_cache_get(agent->states, agent->options.node_name);
 
     if (object && agent->answered && !agent->status.number &&
+        kube_watch_is_fresh(kube_cache_watch(agent->states)) &&
         !json_equal(agent->answered, json_object_get(object, "status")))
         forget_sent(agent);
 }

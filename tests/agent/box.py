@@ -215,5 +215,5 @@ def reason(state):
 
 
 def found_layouts(state):
-    return [" ".join(f"{one['slice']}@{one['start']}" for one in sorted(gpu["instances"], key=lambda i: i["start"]))
+    return [" ".join(f"{one['slice']}@{one['start']}" for one in sorted(gpu.get("instances", []), key=lambda i: i["start"]))
             or "-" for gpu in (state or {}).get("status", {}).get("gpus", [])]

@@ -222,6 +222,8 @@ with Cluster(scheduler=True) as cluster:
     kubelets = cluster.kubelets()
     for name in NODE_NAMES:
         kubelets.add(name)
+        # There is no controller that takes a new node's taint away.
+        cluster.admin.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
     nodes = [Node(cluster, name) for name in NODE_NAMES]
     try:
         test_inventory(nodes)
