@@ -21,6 +21,7 @@ struct entry {
 struct kube_cache {
     struct kube_watch *watch;
     struct kube_cache_handler handler;
+    const struct kube_kind *kind;
     struct kube_table entries;
     uint64_t list;
 };
@@ -92,9 +93,17 @@ static void on_list_begin(void *context)
     cache->list++;
 }
 
+/* The API server leaves apiVersion and kind out of a list's items, not out of events. */
 static void on_listed(void *context, json_t *object)
 {
-    put(context, object);
+    struct kube_cache *cache = context;
+
+    if (!json_object_get(object, "kind")) {
+        CLEANUP(free_ptr) char *version = kube_api_version(cache->kind);
+        json_object_set_new(object, "apiVersion", json_string(version));
+        json_object_set_new(object, "kind", json_string(cache->kind->kind));
+    }
+    put(cache, object);
 }
 
 static void on_list_end(void *context)
@@ -135,6 +144,7 @@ struct kube_cache *kube_cache_new(const struct kube_watch_options *options,
 
     assert(handler->changed);
     cache->handler = *handler;
+    cache->kind = options->target.kind;
     cache->watch =
         kube_watch_new(options, &(struct kube_watch_sink){.list_begin = on_list_begin,
                                                           .listed = on_listed,

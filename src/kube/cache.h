@@ -4,7 +4,7 @@
  * is compared with what is known, so changes that no stream has told of are made up: deletions
  * too, and an object that was deleted and made again under its name (its UID is another one)
  * is a deletion and an addition. metadata.managedFields, often the larger half of an object, is
- * not kept: objects are never written back whole.
+ * not kept: objects are never written back whole. Every object has apiVersion and kind.
  */
 #ifndef TRANCHE_KUBE_CACHE_H
 #define TRANCHE_KUBE_CACHE_H

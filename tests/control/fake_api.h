@@ -238,8 +238,12 @@ static void api_list(struct api_store *store, const char *path, const char *sele
     char version[24];
     json_object_foreach(store->objects, key, object)
     {
-        if (api_is_in(key, path) && api_selects(selector, object))
-            json_array_append(items, object);
+        if (!api_is_in(key, path) || !api_selects(selector, object))
+            continue;
+        json_t *item = json_copy(object); /* as a real server: without these two */
+        json_object_del(item, "apiVersion");
+        json_object_del(item, "kind");
+        json_array_append_new(items, item);
     }
     snprintf(version, sizeof version, "%ld", store->version);
     CLEANUP(json_decref_ptr)

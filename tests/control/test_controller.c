@@ -49,6 +49,8 @@ static void want_pods(const struct world_sources *sources, const char *pool, int
     for (int i = 0; i < wanted; i++) {
         bool found = false;
         for (size_t j = 0; j < sources->pods.count; j++)
+            assert_non_null(json_object_get(sources->pods.items[j], "kind"));
+        for (size_t j = 0; j < sources->pods.count; j++)
             found = found || pod_index(pool, sources->pods.items[j]) == i;
         there += found;
         if (!found)
