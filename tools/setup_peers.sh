@@ -6,6 +6,7 @@
 #
 #     BUILD/peers/python               environment with nvidia-ml-py, nvitop and gpustat (PyPI)
 #     BUILD/peers/tritonclient         environment with tritonclient (PyPI)
+#     BUILD/peers/perf_analyzer        environment with NVIDIA's perf_analyzer (PyPI; glibc 2.38 or later)
 #     BUILD/peers/mlserver             environment with mlserver and onnxruntime (PyPI)
 #     BUILD/peers/tensorflow           environment with tensorflow-cpu (PyPI), when PEERS_TENSORFLOW is 1:
 #                                      270 MB to fetch, 1.6 GB on disk
@@ -74,8 +75,8 @@ setup_python() {
     ln -sfn "$folder" "$build/peers/python"
 }
 
-# setup_wheels NAME: an environment of what requirements-NAME.txt pins. Its wheels are of one kind
-# of machine; others go without.
+# setup_wheels NAME: an environment of what requirements-NAME.txt pins. Machines and versions of
+# Python for which no wheel is pinned go without.
 setup_wheels() {
     local folder
     folder=$cache/$1-$(key "requirements-$1.txt")
@@ -108,6 +109,7 @@ setup_mig_parted() {
 
 setup_python
 setup_wheels tritonclient
+setup_wheels perf_analyzer
 setup_wheels mlserver
 [ "${PEERS_TENSORFLOW:-0}" != 1 ] || setup_wheels tensorflow
 setup_mig_parted
