@@ -66,6 +66,13 @@ struct pilot {
     int64_t looked_ns;
 };
 
+/* NAN: none are counted, as of training. */
+static double requests_of(const json_t *service)
+{
+    const json_t *requests = json_object_get(service, "requests");
+    return json_is_number(requests) ? json_number_value(requests) : NAN;
+}
+
 /* Arrival rates since the last look, out of HAProxy's counters. */
 static void take_rates(struct pilot *pilot, const json_t *status)
 {
@@ -80,7 +87,7 @@ static void take_rates(struct pilot *pilot, const json_t *status)
         {
             const char *name = json_string_value(json_object_get(service, "name"));
             if (name && strcmp(name, pilot->services->services.data[i].name) == 0)
-                counted = json_number_value(json_object_get(service, "requests"));
+                counted = requests_of(service);
         }
         double rate = (counted - pilot->requests[i]) / seconds;
         pilot->rates[i] = rate >= 0 ? rate : NAN; /* a counter that began anew tells nothing */
