@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/commands.h"
+#include "cli/controller_profiles.h"
 #include "cli/controller_tools.h"
 #include "cli/output.h"
 #include "control/controller.h"
@@ -25,7 +26,7 @@
 #define SECOND_NS INT64_C(1000000000)
 
 struct controller_command_options {
-    const char *kubeconfig, *context, *namespace, *lease_name, *listen, *pool, *log;
+    const char *kubeconfig, *context, *namespace, *lease_name, *listen, *pool, *log, *profiles;
     double plan_budget_s, wait_s, clean_up_s;
     long long lease_s, threads;
     bool elect, once, dry_run, check, clean_up, json;
@@ -69,6 +70,8 @@ static const struct option_spec options[] = {
     OPTION_NUMBER(0, "clean-up-seconds", struct controller_command_options, clean_up_s,
                   "SECONDS", "120", 0, 86400,
                   "with --clean-up: how long a running controller has to drain services"),
+    OPTION_TEXT(0, "profiles", struct controller_command_options, profiles, "FILE.csv", NULL,
+                "print the measurements of a file as PerfProfiles, for kubectl apply, and end"),
     OPTION_CHOICE(0, "log", struct controller_command_options, log, "auto|text|json", "auto",
                   "form of the log; auto: text on a terminal, else JSON"),
 };
@@ -262,6 +265,8 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     CLEANUP(running_done) struct running running = {.signals = -1};
 
     (void)arguments;
+    if (given->profiles)
+        return controller_profiles(given->profiles, err);
     log_set_json(wants_json(given));
     running.identity = make_identity();
     bool tool = given->check || given->clean_up;
@@ -295,6 +300,7 @@ const struct command cmd_controller = {
         "replica that loses the Lease exits with 1; SIGTERM finishes the effect under way, "
         "gives the Lease up and exits with 0.",
     .examples = "tranche controller --check\n"
+                "tranche controller --profiles measurements.csv | kubectl apply -f -\n"
                 "tranche controller --kubeconfig ~/.kube/config --once --dry-run\n"
                 "tranche controller --elect --listen 0.0.0.0:8080",
     .options = options,

@@ -152,6 +152,14 @@ json_t *partition_plan_to_json(const struct partition_plan *plan)
     return whole_object(schema->kind, plan->meta.name, schema_write(&schema->spec, plan));
 }
 
+json_t *perf_profile_to_json(const struct perf_profile *profile)
+{
+    const struct schema_kind *schema = SCHEMA_KINDS[SCHEMA_PERF_PROFILE];
+
+    assert(profile->meta.name && profile->board);
+    return whole_object(schema->kind, profile->meta.name, schema_write(&schema->spec, profile));
+}
+
 json_t *node_desired_to_json(const struct node_gpu *gpus, size_t count)
 {
     const struct schema_kind *schema = SCHEMA_KINDS[SCHEMA_NODE_GPU_STATE];

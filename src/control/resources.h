@@ -168,6 +168,7 @@ int node_gpu_state_read(const json_t *object, struct arena *arena, struct node_g
 
 /* Whole objects with apiVersion, kind, metadata.name, spec; new references. */
 json_t *partition_plan_to_json(const struct partition_plan *plan);
+json_t *perf_profile_to_json(const struct perf_profile *profile);
 /* spec only: gpus, services (floors), actions in camel case. */
 json_t *transition_object_to_json(const char *name, const char *pool, const char *from,
                                   const char *to, const struct transition *transition);

@@ -143,6 +143,10 @@ static json_t *write_group(const struct field *group, const void *from,
         json_t *value = NULL;
         if (field->type == FIELD_GROUP) {
             value = write_group(field, from, board);
+            if (json_object_size(value) == 0) {
+                json_decref(value);
+                value = NULL;
+            }
         } else if (field->offset != FIELD_UNREAD) {
             const void *at = (const char *)from + field->offset;
             if (field->type == FIELD_BOARD)

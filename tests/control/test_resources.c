@@ -160,6 +160,13 @@ static void test_profile(void **state)
     assert_int_equal(profile.rows.data[1].status, STATUS_OOM);
     assert_true(profile.rows.data[1].throughput_rps == 0);
     assert_string_equal(profile.rows.data[1].reason, "too large");
+    struct perf_profile back;
+    CLEANUP(json_decref_ptr) json_t *written = perf_profile_to_json(&profile);
+    assert_int_equal(perf_profile_read(written, &arena, &back, &err), 0);
+    CLEANUP(json_decref_ptr) json_t *again = perf_profile_to_json(&back);
+    assert_true(json_equal(written, again));
+    assert_true(back.rows.data[0].latency_ms[LATENCY_P99] == 16.5);
+    assert_true(isnan(back.rows.data[0].latency_ms[LATENCY_P95]));
     arena_done(&arena);
 }
 

@@ -342,7 +342,7 @@ def tranche(cluster, config, *words):
 
 def test_check(cluster):
     config = as_account(cluster, "tranche-system", "tranche-controller")
-    done = tranche(cluster, config, "controller", "--check", "--json")
+    done = tranche(cluster, config, "controller", "--check", "--json", "--namespace=tranche-system")
     checks.equal(done.returncode, 0, "controller --check with exactly the chart's rights")
     print("\n".join(f"# {line}" for line in done.stderr.splitlines()[:10]))
     report = json.loads(done.stdout) if done.stdout else {}
@@ -361,9 +361,19 @@ def test_check(cluster):
     asked -= {("", "nodes", "patch")}  # with actuators.migManager alone
     checks.equal((sorted(granted - asked), sorted(asked - granted)), ([], []), "the chart grants what the check asks for, and no more")
     poor = cluster.kubeconfig("nobody")
-    done = tranche(cluster, poor, "controller", "--check")
+    done = tranche(cluster, poor, "controller", "--check", "--namespace=tranche-system")
     checks.ok(done.returncode == 1 and "pods" in done.stdout, "without rights it says no and which are missing", done.stdout)
     return config
+
+
+def test_profiles(cluster):
+    """A measurement file becomes PerfProfiles that the API server takes."""
+    done = tranche(cluster, "/nowhere", "controller", "--profiles", f"{ROOT}/examples/paper/measurements.csv")
+    checks.equal(done.returncode, 0, "controller --profiles")
+    applied = cluster.kubectl("apply", "-f", "-", data=done.stdout, check=False)
+    checks.equal((applied.returncode, applied.stdout.count(" created")), (0, done.stdout.count("\nkind: PerfProfile")),
+                 "kubectl applies them all")
+    print("\n".join(f"# {line}" for line in applied.stderr.splitlines()[:10]))
 
 
 def test_clean_up(cluster, config):
@@ -436,6 +446,7 @@ def main():
         test_rights(cluster, "tranche-system")
         test_agent_policy(cluster)
         config = test_check(cluster)
+        test_profiles(cluster)
         test_clean_up(cluster, config)
         test_plain_uninstall(cluster)
         test_chart(cluster)
