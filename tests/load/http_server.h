@@ -10,7 +10,7 @@
  *     /v2/models/m[/infer]                 metadata; checks the request
  *     /v2/models/m/stats                   Triton's statistics: SERVER_PHASES_MS a request
  *
- * From stall_at_ns on it does nothing for stall_ns.
+ * At the first request from stall_at_ns on it does nothing for stall_ns, once.
  */
 #ifndef TRANCHE_TESTS_LOAD_HTTP_SERVER_H
 #define TRANCHE_TESTS_LOAD_HTTP_SERVER_H
@@ -32,7 +32,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     unsigned port;
     int64_t service_ns;
-    _Atomic int64_t stall_at_ns, stall_ns;
+    _Atomic int64_t stall_at_ns, stall_ns, stall_began_ns;
     atomic_ulong requests, infers;
     _Atomic int64_t busy_ns; /* spent in /service */
     char body[4096];         /* of the last POST */
@@ -104,8 +104,11 @@ static void server_stall(struct http_server *server)
 {
     int64_t at_ns = server->stall_at_ns;
     int64_t now_ns = clock_now_ns(clock_real());
-    if (at_ns > 0 && now_ns >= at_ns && now_ns < at_ns + server->stall_ns)
-        clock_sleep_until_ns(clock_real(), at_ns + server->stall_ns);
+    if (at_ns == 0 || now_ns < at_ns)
+        return;
+    server->stall_at_ns = 0;
+    server->stall_began_ns = now_ns;
+    clock_sleep_until_ns(clock_real(), now_ns + server->stall_ns);
 }
 
 /* Of each request: in all, queue, input, compute, output. */
