@@ -180,6 +180,14 @@ static void say_validity(struct answer *answer)
     answer_say(answer, &line);
 }
 
+static bool every_cell_ran(const struct bench_cells *cells)
+{
+    for (size_t i = 0; i < cells->list.count; i++)
+        if (!cells->list.data[i].ok)
+            return false;
+    return true;
+}
+
 static void find_all(const json_t *document, struct answer *answer)
 {
     static void (*const findings[])(struct answer *) = {
@@ -187,11 +195,15 @@ static void find_all(const json_t *document, struct answer *answer)
         answer_batches, answer_slices,     answer_whole,
     };
     answer->cells = bench_cells_read(document);
+    bool all_ran = every_cell_ran(&answer->cells);
+    if (!all_ran)
+        say_failures(answer);
     for (size_t i = 0; i < sizeof findings / sizeof *findings; i++)
         findings[i](answer);
     if (answer->cells.list.count == 0)
         return;
-    say_failures(answer);
+    if (all_ran)
+        say_failures(answer);
     say_validity(answer);
 }
 

@@ -30,8 +30,11 @@ static bool same_load(const struct bench_cell *a, const struct bench_cell *b)
     return fabs(a->rate_rps - b->rate_rps) <= 1e-9 * a->rate_rps;
 }
 
+/* Processes in all. With thread percentages each process stands for an instance. */
 static int workers(const struct bench_cell *cell)
 {
+    if (is_mode(cell, "mps-percentage"))
+        return cell->procs;
     return cell->instances * cell->procs;
 }
 

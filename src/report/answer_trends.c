@@ -182,7 +182,7 @@ void answer_rates(struct answer *answer)
         if (low->procs > 1)
             str_addf(&line, " with %d processes", low->procs);
         str_addf(&line,
-                 ": p99 from the intended time is %.3g ms at %g/s in all and %.3g ms at %g/s, ",
+                 ": p99 from the intended time is %.4g ms at %g/s in all and %.4g ms at %g/s, ",
                  bench_cell_figure(low, FIGURE), low->rate_rps, bench_cell_figure(high, FIGURE),
                  high->rate_rps);
         answer_ratio(answer, &growth, &line);

@@ -261,7 +261,7 @@ static void add_cdfs(struct results *results, struct str *html)
 /* Four significant digits, but whole numbers whole. */
 static void add_rounded(double value, int digits, struct str *text)
 {
-    if (fabs(value) >= pow(10, digits))
+    if (fabs(value) >= pow(10, digits) - 0.5)
         str_addf(text, "%.0f", value);
     else
         str_addf(text, "%.*g", digits, value);

@@ -126,6 +126,40 @@ static void slices_against_sharing(void **state)
              "p99 by batch: 1 \u00d70.25 (0.25 to 0.25), 8 \u00d71 (1 to 1).");
 }
 
+/* With thread percentages the processes are instances: four of them are four workers. */
+static void percentages_are_workers(void **state)
+{
+    (void)state;
+    static const struct made made[] = {
+        {"m", "1g.5gb", "busy", "closed", NULL, 1, 1, 0, 4, {40, 40, 40}, {10, 10, 10}, 0},
+        {"m",
+         "7g.40gb",
+         "mps-percentage",
+         "closed",
+         NULL,
+         1,
+         4,
+         0,
+         4,
+         {40, 40, 40},
+         {20, 20, 20},
+         0},
+        {"m",
+         "7g.40gb",
+         "mps-percentage",
+         "closed",
+         NULL,
+         1,
+         2,
+         0,
+         2,
+         {40, 40, 40},
+         {5, 5, 5},
+         0},
+    };
+    MUST_SAY(made, "over 1 pair of cells: p99 latency \u00d70.5 (0.5 to 0.5), better");
+}
+
 /* Noise wider than the difference is no difference; what neighbours do is counted by slice. */
 static void neighbours_and_noise(void **state)
 {
@@ -231,9 +265,13 @@ static void the_interval_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_and_slices),    cmocka_unit_test(slices_against_sharing),
-        cmocka_unit_test(neighbours_and_noise),  cmocka_unit_test(rates),
-        cmocka_unit_test(sequences_of_training), cmocka_unit_test(nothing_to_say),
+        cmocka_unit_test(batches_and_slices),
+        cmocka_unit_test(slices_against_sharing),
+        cmocka_unit_test(percentages_are_workers),
+        cmocka_unit_test(neighbours_and_noise),
+        cmocka_unit_test(rates),
+        cmocka_unit_test(sequences_of_training),
+        cmocka_unit_test(nothing_to_say),
         cmocka_unit_test(the_interval_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
