@@ -607,7 +607,9 @@ static void tell_services(struct planner *planner, bool is_planned_at_all)
     }
 }
 
-static void tell_pool(struct planner *planner, const char *hash, const char *plan)
+/* trouble: why there is no new plan, NULL: there is one. */
+static void tell_pool(struct planner *planner, const char *hash, const char *plan,
+                      const char *trouble)
 {
     const struct pool_view *view = planner->view;
     struct status_edit edit;
@@ -620,6 +622,9 @@ static void tell_pool(struct planner *planner, const char *hash, const char *pla
     status_edit_set(&edit, "plannedAt", json_string(now));
     if (plan)
         status_edit_set(&edit, "plan", json_string(plan));
+    status_edit_condition(&edit, "Stalled", trouble != NULL,
+                          plan ? "NotStalled" : "NoPlanFound", "%s",
+                          trouble ? trouble : "it goes on by itself");
     status_edit_end(&edit);
 }
 
@@ -646,11 +651,18 @@ static void take_plan(struct planner *planner, const struct plan *plan, const ch
     collect_held(planner, &all);
     ensure_parts(planner, &all, name, sizeof name);
     tell_services(planner, true); /* before the plan is taken: the floor goes with it */
-    tell_pool(planner, hash, name);
+    tell_pool(planner, hash, name, NULL);
     effect_event(planner->effects, &KIND_GPU_POOL, pool->meta.json, false, "PlanAccepted",
                  "plan %s: %zu instances on %d GPUs, %zu services left out", name,
                  all.items.count, plan->gpus_used, count_left_out(planner));
     vec_done(&all.items);
+}
+
+static void refuse_plan(struct planner *planner, const char *hash, const char *why)
+{
+    effect_event(planner->effects, &KIND_GPU_POOL, planner->view->pool->meta.json, true,
+                 "NoPlanFound", "%s", why);
+    tell_pool(planner, hash, NULL, why);
 }
 
 static bool is_reached(const struct pool_view *view, const struct plan *observed)
@@ -689,16 +701,13 @@ void planning_make(struct pool_view *view, const char *hash,
     if (planner.services.fleet.count == 0)
         return; /* nothing to plan with yet: the last plan stays */
     if (plan_all(&planner, &plan, &err) < 0) {
-        effect_event(effects, &KIND_GPU_POOL, view->pool->meta.json, true, "PlanFailed", "%s",
-                     err.text);
-        tell_pool(&planner, hash, NULL);
+        refuse_plan(&planner, hash, err.text);
         return;
     }
     if (plan.status == PLAN_INFEASIBLE) {
-        effect_event(effects, &KIND_GPU_POOL, view->pool->meta.json, true, "PlanInfeasible",
-                     "the pool's GPUs do not suffice for its services: the last plan stays");
-        tell_pool(&planner, hash, NULL);
         tell_services(&planner, false);
+        refuse_plan(&planner, hash,
+                    "the pool's GPUs do not suffice for its services: the last plan stays");
     } else {
         take_plan(&planner, &plan, hash);
     }

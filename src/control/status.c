@@ -257,24 +257,39 @@ static json_t *conflicts_json(const struct teller *teller)
     return list;
 }
 
+static bool has_reason(const json_t *condition, const char *reason)
+{
+    const char *text = json_string_value(json_object_get(condition, "reason"));
+
+    return text && strcmp(text, reason) == 0;
+}
+
+static void tell_ready(const struct teller *teller, const struct pool_figures *figures,
+                       bool moving, struct status_edit *edit)
+{
+    if (!teller->has_target)
+        status_edit_condition(edit, "Ready", false, "NoPlan", "there is no plan yet");
+    else if (moving)
+        status_edit_condition(edit, "Ready", false, "UnderWay", "the plan is not reached yet");
+    else if (figures->services_short > 0)
+        status_edit_condition(edit, "Ready", false, "CapacityShort",
+                              "a service has less than its required rate");
+    else
+        status_edit_condition(edit, "Ready", true, "Settled",
+                              "the world is as the plan has it");
+}
+
 static void tell_pool_conditions(const struct teller *teller,
                                  const struct pool_figures *figures, struct status_edit *edit)
 {
-    bool moving = teller->open || teller->is_due || !teller->is_reached;
-    bool settled = teller->has_target && !moving;
+    bool moving = teller->open || teller->is_due || (teller->has_target && !teller->is_reached);
+    const json_t *stalled = status_edit_find(edit, "Stalled");
 
-    if (settled && figures->services_short == 0)
-        status_edit_condition(edit, "Ready", true, "Settled",
-                              "the world is as the plan has it");
-    else
-        status_edit_condition(edit, "Ready", false, settled ? "CapacityShort" : "UnderWay",
-                              "%s",
-                              settled ? "a service has less than its required rate"
-                                      : "the plan is not reached yet");
+    tell_ready(teller, figures, moving, edit);
     status_edit_condition(edit, "Reconciling", moving, moving ? "UnderWay" : "Settled", "%s",
                           moving ? "a plan is being made or carried out"
-                                 : "the plan is carried out");
-    if (settled || teller->open)
+                                 : "there is nothing to do");
+    if (!stalled || (has_reason(stalled, "NoSafeTransition") && (!moving || teller->open)))
         status_edit_condition(edit, "Stalled", false, "NotStalled", "it goes on by itself");
 }
 

@@ -329,7 +329,8 @@ bool scenario_settle(struct scenario *scenario, int rounds)
     int quiet = 0;
 
     for (int i = 0; i < rounds && quiet < 4; i++) {
-        quiet = scenario_run(scenario, &SCENARIO_ROUND_PLAIN) == 0 ? quiet + 1 : 0;
+        struct scenario_round round = {.stop_at = -1, .epoch = scenario->epoch};
+        quiet = scenario_run(scenario, &round) == 0 ? quiet + 1 : 0;
         scenario_tick(scenario, 5);
     }
     if (quiet >= 4)

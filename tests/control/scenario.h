@@ -28,6 +28,7 @@ struct scenario {
     int actions_max, items_max;
     unsigned long rounds, effects, checks;
     bool verbose;
+    long long epoch; /* of the rounds of scenario_settle() */
 };
 
 /* What befalls a round. */
