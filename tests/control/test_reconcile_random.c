@@ -20,7 +20,7 @@
 #include "control/kinds.h"
 #include "scenario.h"
 
-enum { CASES_DEFAULT = 60, CHANGES = 5, ROUNDS_MOST = 25, SETTLE_ROUNDS = 900 };
+enum { CASES_DEFAULT = 6, CHANGES = 5, ROUNDS_MOST = 25, SETTLE_ROUNDS = 900 };
 
 enum fault {
     FAULT_STOP = 1,     /* the controller dies, before or after any effect */
