@@ -6,7 +6,7 @@
  *     bench_plan                                     the cases below
  *     bench_plan SHAPE SERVICES SEEDS GPUS_EACH      one row of one's own
  *     bench_plan yaml SHAPE SERVICES SEED GPUS_EACH  the services of one case
- *     bench_plan cbc SHAPE SERVICES SEED GPUS_EACH   CBC on the compact model, 60 s
+ *     bench_plan cbc SHAPE SERVICES SEED GPUS_EACH [SECONDS]   CBC on the compact model, 60 s
  *
  * SHAPE is normal, lognormal, or mixed (four boards with prices and stock).
  */
@@ -62,7 +62,7 @@ static void run_row(const struct case_inputs *inputs, const struct bench_case *r
 }
 
 /* CBC on the compact model of one case. */
-static void run_cbc(const struct case_inputs *inputs, const struct str *yaml)
+static void run_cbc(const struct case_inputs *inputs, const struct str *yaml, double seconds)
 {
     struct service_set services;
     struct problem problem;
@@ -79,7 +79,8 @@ static void run_cbc(const struct case_inputs *inputs, const struct str *yaml)
     int64_t start_ns = clock_now_ns(clock_real());
     pattern_list_init(&patterns, &problem);
     compact_build(&problem, &patterns, &(struct compact_options){0}, &milp);
-    milp_solve(&milp, &(struct milp_limits){.cutoff = INFINITY, .seconds = 60, .nodes = -1},
+    milp_solve(&milp,
+               &(struct milp_limits){.cutoff = INFINITY, .seconds = seconds, .nodes = -1},
                &result);
     printf("%.10g %.10g %.3f\n", result.objective, result.bound,
            (double)(clock_now_ns(clock_real()) - start_ns) / 1e9);
@@ -101,7 +102,8 @@ static int run_words(struct case_inputs *inputs, int argc, char **argv)
 {
     bool yaml = strcmp(argv[1], "yaml") == 0, cbc = strcmp(argv[1], "cbc") == 0;
     char **words = argv + (yaml || cbc ? 2 : 1);
-    if (argc != 5 + (yaml || cbc))
+    double seconds = cbc && argc == 7 ? atof(argv[6]) : 60;
+    if (argc != 5 + (yaml || cbc) && !(cbc && argc == 7))
         return 2;
     struct bench_case row = {words[0], atoi(words[1]), atoi(words[2]), atof(words[3])};
     if (strcmp(row.shape, "mixed") == 0)
@@ -118,7 +120,7 @@ static int run_words(struct case_inputs *inputs, int argc, char **argv)
     if (yaml)
         fputs(text.bytes, stdout);
     else
-        run_cbc(inputs, &text);
+        run_cbc(inputs, &text, seconds);
     return 0;
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HiGHS on the compact aggregate model of a services file on A100-40GB boards, rule batch.
 
-    compact_highs.py SERVICES.yaml MEASUREMENTS.csv
+    compact_highs.py SERVICES.yaml MEASUREMENTS.csv [LIMIT_SECONDS]
 
 Prints cost, bound and seconds. Written from the model's definition and shares nothing with
 the planner: integer x[service, size] and y[partition], cover and supply rows.
@@ -19,7 +19,7 @@ PARTITIONS = [  # the maximal multisets of an A100
     [7, 0, 0, 0, 0], [5, 1, 0, 0, 0], [4, 0, 1, 0, 0], [3, 2, 0, 0, 0], [3, 0, 0, 1, 0], [2, 1, 1, 0, 0],
     [1, 3, 0, 0, 0], [1, 1, 0, 1, 0], [0, 2, 1, 0, 0], [0, 0, 2, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1],
 ]
-SECONDS = 60.0
+SECONDS = float(sys.argv[3]) if len(sys.argv) > 3 else 60.0
 
 
 def rates(path, objective_ms):

@@ -227,6 +227,22 @@ static int report_violations(const struct verify_options *given, const struct pl
     return error_set(err, E_NO, "%zu violation%s", count, count == 1 ? "" : "s");
 }
 
+/* Says when the plan was made from other files than those it is checked against. */
+static void warn_other_inputs(const struct plan *plan, const struct plan_inputs *inputs)
+{
+    const struct {
+        const char *member, *sha256;
+    } files[] = {{"services", inputs->services.sha256}, {"measurements", inputs->rows.sha256}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *stated = json_string_value(json_object_get(plan->inputs, files[i].member));
+        if (stated && strcmp(stated, files[i].sha256) != 0)
+            fprintf(stderr,
+                    "tranche plan verify: the plan was made from other %s (%.19s…, these are "
+                    "%.19s…)\n",
+                    files[i].member, stated, files[i].sha256);
+    }
+}
+
 static int run_verify(const void *raw, struct arguments arguments, struct error *err)
 {
     const struct verify_options *given = raw;
@@ -245,6 +261,7 @@ static int run_verify(const void *raw, struct arguments arguments, struct error 
     rc = plan_inputs_read(&inputs, given->services, given->measurements, fleet, err);
     if (rc < 0)
         return rc;
+    warn_other_inputs(&plan, &inputs);
     plan_verify(&plan, &inputs.services, &inputs.rows, &violations);
     return report_violations(given, &plan, &faults, &violations, err);
 }

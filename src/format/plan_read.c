@@ -251,6 +251,18 @@ static int read_gpus_and_services(struct reader *reader, const struct json_place
     return rc;
 }
 
+/* Members that may be left out, but where they stand have a value of their type. */
+static int refuse_null(const struct json_place *place, const json_t *object,
+                       const char *const *keys, size_t count, struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct json_place at = {.file = place->file, .parent = place, .key = keys[i]};
+        if (json_is_null(json_object_get(object, keys[i])))
+            return json_error_at(&at, err, "found null, expected a value, or no such member");
+    }
+    return 0;
+}
+
 static int count_used(const struct plan *plan)
 {
     int used = 0;
@@ -330,8 +342,12 @@ static int read_figures(struct reader *reader, const struct json_place *place,
                         const json_t *root, struct error *err)
 {
     struct plan *plan = reader->plan;
+    static const char *const valued[] = {"algorithm", "seed",    "emulated",   "cost",
+                                         "gpus_used", "options", "stopped_by", "inputs"};
     long long seed = 0, used = plan->gpus_used;
-    int rc = json_get_text(place, root, "algorithm", false, &plan->algorithm, err);
+    int rc = refuse_null(place, root, valued, sizeof valued / sizeof *valued, err);
+    if (rc == 0)
+        rc = json_get_text(place, root, "algorithm", false, &plan->algorithm, err);
     plan->algorithm = keep(reader, plan->algorithm);
     if (rc == 0)
         rc = json_get_int(place, root, "seed", false, 0, INT64_MAX, &seed, err);
@@ -349,6 +365,37 @@ static int read_figures(struct reader *reader, const struct json_place *place,
     return rc;
 }
 
+static int check_options(const struct json_place *parent, const json_t *options,
+                         struct error *err)
+{
+    static const char *const texts[] = {"fleet", "latency_rule", "rules"};
+    static const char *const others[] = {"derate", "fleet_given"};
+    struct json_place place = {.file = parent->file, .parent = parent, .key = "options"};
+    const char *text = NULL;
+    double derate = 1;
+    bool given = false;
+    int rc = refuse_null(&place, options, texts, sizeof texts / sizeof *texts, err);
+    if (rc == 0)
+        rc = refuse_null(&place, options, others, sizeof others / sizeof *others, err);
+    for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++)
+        rc = json_get_text(&place, options, texts[i], false, &text, err);
+    if (rc == 0)
+        rc = json_get_number(&place, options, "derate", false, 0, 1, &derate, err);
+    return rc < 0 ? rc : json_get_bool(&place, options, "fleet_given", false, &given, err);
+}
+
+static int check_inputs(const struct json_place *parent, const json_t *inputs,
+                        struct error *err)
+{
+    static const char *const keys[] = {"services", "measurements"};
+    struct json_place place = {.file = parent->file, .parent = parent, .key = "inputs"};
+    const char *text = NULL;
+    int rc = refuse_null(&place, inputs, keys, 2, err);
+    for (size_t i = 0; rc == 0 && i < 2; i++)
+        rc = json_get_text(&place, inputs, keys[i], false, &text, err);
+    return rc;
+}
+
 /* options, inputs and members that we do not know are kept as they are. */
 static int keep_members(struct reader *reader, const struct json_place *place, json_t *root,
                         struct error *err)
@@ -357,10 +404,14 @@ static int keep_members(struct reader *reader, const struct json_place *place, j
         "schema", "algorithm", "seed", "status",   "emulated",   "cost",   "gpus_used",
         "bound",  "options",   "gpus", "services", "infeasible", "inputs", "stopped_by"};
     struct plan *plan = reader->plan;
-    const json_t *object = NULL;
-    int rc = json_get_object(place, root, "options", false, &object, err);
+    const json_t *options = NULL, *inputs = NULL;
+    int rc = json_get_object(place, root, "options", false, &options, err);
+    if (rc == 0 && options)
+        rc = check_options(place, options, err);
     if (rc == 0)
-        rc = json_get_object(place, root, "inputs", false, &object, err);
+        rc = json_get_object(place, root, "inputs", false, &inputs, err);
+    if (rc == 0 && inputs)
+        rc = check_inputs(place, inputs, err);
     if (rc < 0)
         return rc;
     plan->options = json_incref(json_object_get(root, "options"));

@@ -83,11 +83,11 @@ static int judge_by_law(const struct judge *judge)
 {
     const struct margins *margins = &exact_margins;
     double rate_rps = judge->rate_rps;
-    if (!is_rate_kept(judge, rate_rps * (1 - margins->rate_above)))
-        return RATE_TOO_HIGH;
     int wrong = 0;
-    if (rate_rps < judge->limit_rps * (1 - margins->rate_below) &&
-        is_rate_kept(judge, fmin(judge->limit_rps, rate_rps * (1 + margins->rate_below))))
+    if (!is_rate_kept(judge, rate_rps * (1 - margins->rate_above)))
+        wrong |= RATE_TOO_HIGH;
+    else if (rate_rps < judge->limit_rps * (1 - margins->rate_below) &&
+             is_rate_kept(judge, fmin(judge->limit_rps, rate_rps * (1 + margins->rate_below))))
         wrong |= RATE_TOO_LOW;
     struct queue_case queue = judge->queue;
     queue.rate_rps = rate_rps;
@@ -120,12 +120,12 @@ static int judge_by_replay(const struct judge *judge)
 {
     const struct margins *margins = &sample_margins;
     double rate_rps = judge->rate_rps, limit_ms = judge->service->latency_ms;
-    if (!is_replay_kept(judge, rate_rps * (1 - margins->rate_above), limit_ms, 1))
-        return RATE_TOO_HIGH;
-    int wrong = 0;
     double more_rps = fmin(judge->limit_rps, rate_rps * (1 + margins->rate_below));
-    if (rate_rps < judge->limit_rps * (1 - margins->rate_below) &&
-        is_replay_kept(judge, more_rps, limit_ms, -1))
+    int wrong = 0;
+    if (!is_replay_kept(judge, rate_rps * (1 - margins->rate_above), limit_ms, 1))
+        wrong |= RATE_TOO_HIGH;
+    else if (rate_rps < judge->limit_rps * (1 - margins->rate_below) &&
+             is_replay_kept(judge, more_rps, limit_ms, -1))
         wrong |= RATE_TOO_LOW;
     if (!is_replay_kept(judge, rate_rps, judge->latency_ms * (1 + margins->latency_below), 1))
         wrong |= LATENCY_TOO_LOW;
@@ -155,9 +155,9 @@ static int judge_queue(const struct check *check, const struct service *service,
                           .latency_ms = instance->latency_ms};
     judge.queue.size_count = gather_sizes(check, service, row, sizes, latencies_ms);
     assert(judge.queue.size_count > 0);
-    if (judge.rate_rps > judge.limit_rps * (1 + VERIFY_TOLERANCE))
-        return RATE_TOO_HIGH;
-    return queue_law_covers(&judge.queue) ? judge_by_law(&judge) : judge_by_replay(&judge);
+    int wrong = queue_law_covers(&judge.queue) ? judge_by_law(&judge) : judge_by_replay(&judge);
+    bool over = judge.rate_rps > judge.limit_rps * (1 + VERIFY_TOLERANCE);
+    return over ? (wrong | RATE_TOO_HIGH) & ~RATE_TOO_LOW : wrong;
 }
 
 /* The verdict for each different question is worked out once. */

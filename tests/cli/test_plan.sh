@@ -76,6 +76,24 @@ is_status 1 "violations in JSON"
 json "$out" 'x["valid"] is False and x["violations"]'
 ok $? "they are listed"
 
+malformed() {
+    edit "$1"
+    tranche plan verify bad.json -s "$s" -m "$m"
+    is_status 3 "malformed: $1"
+    err_has "bad.json: $2" "with its place"
+}
+malformed 'x["cost"] = None' "cost: found null"
+malformed 'x["gpus_used"] = "5"' "gpus_used: "
+malformed 'x["options"]["derate"] = "1"' "options.derate: "
+malformed 'x["options"]["fleet"] = 7' "options.fleet: "
+malformed 'x["options"]["rules"] = None' "options.rules: found null"
+malformed 'x["inputs"]["services"] = 12' "inputs.services: "
+malformed 'x["inputs"] = []' "inputs: "
+edit 'x["inputs"]["measurements"] = "sha256:" + "0" * 64'
+tranche plan verify bad.json -s "$s" -m "$m"
+is_status 0 "other measurements are no violation in themselves"
+err_has "made from other measurements" "but a warning"
+
 # Infeasible.
 cat >slow.yaml <<'YAML'
 services:

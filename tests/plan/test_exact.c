@@ -8,7 +8,14 @@
 
 #include <math.h>
 
-enum { CASES = 400, GPUS_MOST = 3, PROFILES_MOST = 4, SERVICES_MOST = 3, PATTERNS_MOST = 400 };
+enum {
+    CASES = 400,
+    GPUS_MOST = 3,
+    PROFILES_MOST = 4,
+    SERVICES_MOST = 3,
+    PATTERNS_MOST = 400,
+    BOARDS_MOST = 128
+};
 
 /* A random problem as text, and its numbers for the oracle. */
 struct small {
@@ -25,12 +32,13 @@ struct small {
     struct str yaml, csv;
 };
 
-static void choose_boards(struct small *small, struct rng *rng)
+/* The first board is given, so that every one is drawn; the second is by chance. */
+static void choose_boards(struct small *small, size_t first, struct rng *rng)
 {
     small->board_count = 1 + (int)rng_below(rng, 2);
     for (int b = 0; b < small->board_count; b++) {
         do
-            small->boards[b] = mig_board_at(rng_below(rng, mig_board_count()));
+            small->boards[b] = mig_board_at(b == 0 ? first : rng_below(rng, mig_board_count()));
         while (b == 1 && small->boards[0] == small->boards[1]);
         small->stock[b] = rng_below(rng, 3) == 0 ? (int)rng_below(rng, 4) : -1;
         small->price[b] = rng_below(rng, 2) ? 1 : 0.25 * (double)(1 + rng_below(rng, 12));
@@ -220,13 +228,14 @@ static bool can_run_everywhere(const struct small *small)
 static void equals_brute_force(void **state)
 {
     struct rng rng = rng_seed(test_seed());
-    int compared = 0, infeasible = 0, optimal = 0;
+    int compared = 0, infeasible = 0, optimal = 0, on_board[BOARDS_MOST] = {0};
     (void)state;
+    assert_true(mig_board_count() <= BOARDS_MOST && mig_board_count() * 10 <= CASES);
     for (int n = 0; n < CASES; n++) {
         struct small small = {.yaml = STR_EMPTY, .csv = STR_EMPTY};
         struct inputs inputs;
         struct plan plan;
-        choose_boards(&small, &rng);
+        choose_boards(&small, (size_t)n % mig_board_count(), &rng);
         choose_services(&small, &rng);
         inputs_read(&inputs, small.yaml.bytes, small.csv.bytes);
         struct plan_request request = plan_request_default(&inputs.services, &inputs.rows);
@@ -247,6 +256,7 @@ static void equals_brute_force(void **state)
             if (plan.bound_cost > least + 1e-9)
                 fail_msg("case %d: bound %g above %g", n, plan.bound_cost, least);
             compared++;
+            on_board[(size_t)n % mig_board_count()]++;
             optimal += plan.status == PLAN_OPTIMAL;
         }
         plan_done(&plan);
@@ -258,6 +268,9 @@ static void equals_brute_force(void **state)
                   infeasible);
     assert_true(compared > CASES / 3);
     assert_int_equal(optimal, compared);
+    for (size_t b = 0; b < mig_board_count(); b++)
+        if (on_board[b] == 0)
+            fail_msg("%s was never compared", mig_board_at(b)->slug);
 }
 
 int main(void)

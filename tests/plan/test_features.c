@@ -5,6 +5,9 @@
  */
 #include "support.h"
 
+#include "base/executor.h"
+#include "base/str.h"
+
 #include <math.h>
 
 static const char csv[] = "model,board,slice,batch,procs,throughput_rps,latency_ms_p90,memory_"
@@ -19,7 +22,12 @@ static const char csv[] = "model,board,slice,batch,procs,throughput_rps,latency_
                           "d,a100-40gb,1g,1,1,100,,,ok,training,\n"
                           "d,a100-40gb,3g,1,1,290,,,ok,training,\n"
                           "e,t4-16gb,whole,4,1,33,70,9000,ok,inference,cpu-slice\n"
-                          "f,a100-40gb,1g,1,1,10,20,9000,ok,inference,\n";
+                          "f,a100-40gb,1g,1,1,10,20,9000,ok,inference,\n"
+                          "g,a100-40gb,7g,64,1,1e6,50,9000,ok,inference,\n"
+                          "h,a100-40gb,2g,1,1,,,,timeout,inference,\n"
+                          "h,a100-40gb,4g,8,2,120,60,,ok,inference,\n"
+                          "k,a100-40gb,2g,1,1,55,,,ok,training,\n"
+                          "k,a100-40gb,7g,1,1,200,,,ok,training,\n";
 
 #define BATCH "latency_rule: batch\n"
 #define SERVICE(name, model, rate)                                                             \
@@ -51,6 +59,7 @@ static void extremes(void **state)
          PLAN_OPTIMAL, 3},
         {BATCH "services:\n" SERVICE("x", "a", "1e9") "}\n", PLAN_INFEASIBLE, 0},
         {BATCH "services:\n" SERVICE("x", "e", "80") "}\n", PLAN_OPTIMAL, 3},
+        {BATCH "services:\n" SERVICE("x", "g", "1e9") "}\n", PLAN_OPTIMAL, 1000},
         {BATCH "services:\n" SERVICE("x", "a", "80") ", spread: gpu}\n", PLAN_OPTIMAL, 2},
         {BATCH "services:\n" SERVICE("x", "a", "10") ", min_instances: 8}\n", PLAN_OPTIMAL, 2},
         {BATCH "services:\n- {name: t, model: d, task: training, rate_rps: 700}\n" SERVICE(
@@ -66,9 +75,37 @@ static void extremes(void **state)
         run_yaml(cases[i].yaml, NULL, -1, &plan);
         if (plan.status != cases[i].status || plan.gpus_used != cases[i].gpus)
             fail_msg("case %zu: status %d, %d GPUs", i, (int)plan.status, plan.gpus_used);
-        assert_true(plan.emulated == (i == 5));
+        assert_true(plan.emulated == (strstr(cases[i].yaml, "model: e") != NULL));
         plan_done(&plan);
     }
+}
+
+/* Three services and two training jobs share GPUs: 4g + 3g, 7g, 2g + 2g + 3 x 1g, … */
+static void mixes_serving_and_training(void **state)
+{
+    static const char yaml[] = BATCH
+        "services:\n" SERVICE("x", "a", "85") "}\n" SERVICE("y", "h", "200") "}\n" SERVICE(
+            "z", "b", "90") "}\n"
+                            "- {name: t, model: d, task: training, rate_rps: 460}\n"
+                            "- {name: u, model: k, task: training, rate_rps: 160}\n";
+    struct plan plan;
+    (void)state;
+    run_yaml(yaml, NULL, -1, &plan);
+    assert_int_equal(plan.status, PLAN_OPTIMAL);
+    assert_int_equal(plan.services.count, 5);
+    assert_true(plan.cost == ceil(plan.bound_cost - 1e-9));
+    int shared = 0;
+    for (size_t g = 0; g < plan.gpus.count; g++) {
+        bool serves = false, trains = false;
+        for (size_t i = 0; i < plan.gpus.data[g].instances.count; i++) {
+            int service = plan.gpus.data[g].instances.data[i].service;
+            serves |= service >= 0 && service < 3;
+            trains |= service >= 3;
+        }
+        shared += serves && trains;
+    }
+    assert_true(shared > 0);
+    plan_done(&plan);
 }
 
 static void reasons(void **state)
@@ -197,9 +234,40 @@ static void same_bytes_again(void **state)
     assert_string_equal(one.bytes, two.bytes);
 }
 
+/* Under the queue rule the promises are made on the threads as well. */
+static void same_bytes_at_any_threads(void **state)
+{
+    CLEANUP(str_done) struct str yaml = STR_EMPTY;
+    struct str texts[2] = {STR_EMPTY, STR_EMPTY};
+    (void)state;
+    str_add(&yaml, "services:\n");
+    for (int i = 0; i < 8; i++)
+        str_addf(&yaml,
+                 "- {name: s%d, model: %s, rate_rps: %d, latency_ms: %d, percentile: 90}\n", i,
+                 (const char *const[]){"a", "b", "h"}[i % 3], 30 + 17 * i, 150 + 5 * i);
+    for (int i = 0; i < 2; i++) {
+        struct inputs inputs;
+        struct plan plan;
+        const struct executor executor = {.workers = i == 0 ? 1 : 4};
+        inputs_read(&inputs, yaml.bytes, csv);
+        struct plan_request request = plan_request_default(&inputs.services, &inputs.rows);
+        request.settings.executor = &executor;
+        plan_or_fail(&request, &plan);
+        assert_int_equal(plan.status, PLAN_OPTIMAL);
+        plan_format(&plan, &texts[i]);
+        plan_done(&plan);
+        inputs_done(&inputs);
+    }
+    assert_string_equal(texts[0].bytes, texts[1].bytes);
+    str_done(&texts[0]);
+    str_done(&texts[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mixes_serving_and_training),
+        cmocka_unit_test(same_bytes_at_any_threads),
         cmocka_unit_test(extremes),
         cmocka_unit_test(reasons),
         cmocka_unit_test(drops_the_least_urgent),
