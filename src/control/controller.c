@@ -246,13 +246,16 @@ static void end_round(struct pool *pool)
     pump_at(controller, now_ns(controller));
 }
 
-static void retry_round(struct pool *pool, int64_t retry_after_ns)
+/* After a round that failed, of whose effects some were carried out before: it came further
+ * than the one before, so its failures do not add up. */
+static void retry_round(struct pool *pool, int64_t retry_after_ns, bool came_further)
 {
     struct controller *controller = pool->controller;
     int64_t now = now_ns(controller);
 
-    if (retry_after_ns > 0) {
-        pool->not_before_ns = now + retry_after_ns;
+    if (retry_after_ns > 0 || came_further) {
+        int64_t wait_ns = came_further ? 2 * controller->options.round_gap_ns : 0;
+        pool->not_before_ns = now + (retry_after_ns > wait_ns ? retry_after_ns : wait_ns);
         kube_queue_done(controller->queue, pool->name);
         kube_queue_add_at(controller->queue, pool->name, pool->not_before_ns);
     } else {
@@ -279,7 +282,7 @@ static void on_executed(void *context, const struct execute_outcome *outcome)
     if (outcome->end == EXECUTE_STOPPED)
         pool->again_ns = now_ns(controller) + controller->options.round_gap_ns;
     if (bad && !controller->options.once)
-        retry_round(pool, outcome->retry_after_ns);
+        retry_round(pool, outcome->retry_after_ns, outcome->carried_out > 0);
     else
         end_round(pool);
 }
@@ -333,7 +336,7 @@ static void round_failed(struct pool *pool, const struct round *round)
     if (controller->options.once)
         end_round(pool);
     else
-        retry_round(pool, -1);
+        retry_round(pool, -1, false);
 }
 
 static enum round_end take_round(struct controller *controller, struct pool *pool,
@@ -381,7 +384,8 @@ static void start_round(struct controller *controller, struct pool *pool)
     snapshot_take(controller->sources, &snapshot);
     snapshot.world.epoch = controller->epoch;
     snapshot.world.now_ns = now_ns(controller);
-    snapshot.world.now_s = time(NULL);
+    snapshot.world.now_s =
+        controller->options.wall_s ? controller->options.wall_s() : time(NULL);
     pool->began_ns = snapshot.world.now_ns;
     rounds_start(controller->rounds, pool->name, &snapshot, controller->moved);
 }

@@ -39,8 +39,9 @@ struct controller_options {
     unsigned threads;                           /* rounds at once; 0: in the calling thread */
     unsigned window;                            /* of execute.h */
     uint64_t seed;
-    bool elect; /* lead only while holding the Lease */
-    bool once;  /* a round for each pool, then end */
+    int64_t (*wall_s)(void); /* seconds since 1970; NULL: time() */
+    bool elect;              /* lead only while holding the Lease */
+    bool once;               /* a round for each pool, then end */
     /* Carries nothing out, but tells what it would do. NULL: acts. */
     void (*show)(void *context, const char *pool, const struct effects *effects);
     void *context;

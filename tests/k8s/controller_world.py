@@ -173,10 +173,12 @@ class World:
                                                        "metadata": {"name": "default"}, "spec": spec})
         self.floor = Floor(cluster.client("admin", patience_s=0))
         cluster.helpers += [self.floor, self]
-        threading.Thread(target=self.supervise, daemon=True).start()
+        self.supervisor = threading.Thread(target=self.supervise, daemon=True)
+        self.supervisor.start()
 
     def close(self):
         self.closed.set()
+        self.supervisor.join()
 
     def supervise(self):
         while not self.closed.wait(0.05):

@@ -178,8 +178,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(effect["delay_s"])
         if effect.get("hold_request"):
             rule.released.wait()
-        if effect.get("before"):
-            effect["before"]()
+        if effect.get("before") and effect["before"]():
+            raise _Cut
         if effect.get("lose_request"):
             raise _Cut
         if effect.get("status"):
@@ -199,9 +199,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             entry[2] = answer.status
             if effect.get("after") or effect.get("lose_answer"):
                 text = answer.read()
-                if effect.get("after"):
-                    effect["after"]()
-                if effect.get("lose_answer"):
+                if effect.get("lose_answer") or (effect.get("after") and effect["after"](answer.status, text)):
                     raise _Cut
                 self.send_whole(answer.status, [
                     ("Content-Type", answer.getheader("Content-Type") or "application/json")], text)

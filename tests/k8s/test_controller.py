@@ -99,6 +99,19 @@ def upgrade(checks, world):
     checks.equal(world.duplicates(), [], "upgrade: one pod an instance")
 
 
+def watcher_sees(checks, world):
+    """A pod that the test itself takes away is a breach: the watcher is no stub."""
+    world.floor.set({name: have for name, have in world.floor.capacity().items()})
+    victim = world.pods()[0]["metadata"]
+    world.admin.delete(f"/api/v1/namespaces/shop/pods/{victim['name']}", grace_s=0)
+    checks.ok(wait_for("a breach", lambda: list(world.floor.breaches)), "a pod taken away is seen as a breach")
+    world.floor.breaches.clear()
+    world.floor.set({})
+    world.settle()
+    world.floor.breaches.clear()
+    checks.ok(True, "and made anew")
+
+
 def uninstall(checks, world):
     world.demand({})
     wait_for("no service, pod or instance left", lambda: not world.services() and not world.pods())
@@ -131,6 +144,7 @@ def main():
             infeasible(checks, world)
             upgrade(checks, world)
             checks.ok(drivers_agree(world), "each pod has its instance on its node's driver, still")
+            watcher_sees(checks, world)
             uninstall(checks, world)
         except Exception:
             dump(world)

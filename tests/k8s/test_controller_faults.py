@@ -6,6 +6,7 @@ Between the controller and the API server is a proxy, which sees every write and
 controller before and after it. The nodes' GPUs are those of the actuator `sim`.
 """
 import itertools
+import json
 import sys
 import threading
 import time
@@ -42,29 +43,49 @@ class Faults:
     # One method a fault.
 
     def kill_at_every_write(self, after):
-        """One life of the controller carries out one write: it is killed right after the write
-        was carried out, or before the next one is."""
+        """One life of the controller changes one object: it is killed right after that write was
+        carried out, or (two objects) before the next one is. A write that changes nothing, as the
+        creation of what is there, does not count."""
         world, name = self.world, f"killed {'after' if after else 'before'} every write"
         world.end_controller("a")
         process = world.start_controller("a", elect=False)
-        state = {"pid": 0, "writes": 0}
+        state = {"pid": 0, "changes": 0}
+        versions = set()
         lock = threading.Lock()
 
         def kill():
+            if process.child.pid == state["pid"] and process.running():
+                process.kill()
+                self.count(name)
+
+        def note(status, text):
+            """After a write."""
             with lock:
-                if process.child.pid == state["pid"] and process.running():
-                    process.kill()
-                    self.count(name)
+                metadata = json.loads(text).get("metadata", {}) if status < 300 else {}
+                version = metadata.get("resourceVersion") or metadata.get("uid") or text
+                if status >= 300 or version in versions:
+                    return False
+                versions.add(version)
+                state["changes"] += 1
+                if after:
+                    kill()
+                return after
+
+        def before():
+            """Whether the write is lost: its sender is dead."""
+            with lock:
+                if not after and state["changes"] >= 1:
+                    kill()
+                    return True
+            return False
 
         def decide(method, path, number):
             if not is_write(method, path):
                 return None
-            if process.child.pid != state["pid"]:
-                state.update(pid=process.child.pid, writes=0)
-            state["writes"] += 1
-            if after:
-                return {"after": kill, "lose_answer": True}
-            return {"before": kill, "lose_request": True} if state["writes"] == 2 else None
+            with lock:
+                if process.child.pid != state["pid"]:
+                    state.update(pid=process.child.pid, changes=0)
+            return {"before": before, "after": note}
 
         world.proxy.decide = decide
         for _ in range(2):
