@@ -6,7 +6,8 @@
 #include "control/preflight.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -106,6 +107,21 @@ static void version_done(void *context, const struct kube_response *response)
     wait->done = true;
 }
 
+/* "v1.36.3-vendor.1": major and minor; 0 and 0 when it is something else. */
+static void read_version(struct preflight_report *report)
+{
+    char *rest = NULL;
+    long major = *report->version == 'v' ? strtol(report->version + 1, &rest, 10) : 0;
+
+    if (!rest || *rest != '.' || major < 0 || major > INT_MAX)
+        return;
+    long minor = strtol(rest + 1, NULL, 10);
+    if (minor < 0 || minor > INT_MAX)
+        return;
+    report->major = (int)major;
+    report->minor = (int)minor;
+}
+
 static int ask_version(struct preflight *preflight, struct error *err)
 {
     struct preflight_report *report = preflight->report;
@@ -128,8 +144,7 @@ static int ask_version(struct preflight *preflight, struct error *err)
                          "the API server answered %d when asked for its version", wait.status);
     report->version = arena_strdup(&report->arena, text_of(wait.json, "gitVersion"));
     json_decref(wait.json);
-    if (sscanf(report->version, "v%d.%d", &report->major, &report->minor) != 2)
-        report->major = report->minor = 0;
+    read_version(report);
     bool old = report->major < 1 || (report->major == 1 && report->minor < MINOR_LEAST);
     find(preflight, old ? FINDING_BAD : FINDING_GOOD, "Kubernetes", "%s%s", report->version,
          old ? ", expected v1.30 or later" : "");

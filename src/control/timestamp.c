@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,11 +19,18 @@ void timestamp_format(int64_t seconds, char ret_text[21])
     assert(length == 20);
 }
 
+/* Two digits from 0 to most, or -1. */
+static int two_digits(const char *text, int most)
+{
+    if (!isdigit((unsigned char)text[0]) || !isdigit((unsigned char)text[1]))
+        return -1;
+    int value = (text[0] - '0') * 10 + text[1] - '0';
+    return value <= most ? value : -1;
+}
+
 /* "Z", "+hh:mm" or "-hh:mm", after an optional fraction. */
 static bool parse_zone(const char *text, int *ret_offset_seconds)
 {
-    int hours = 0, minutes = 0, length = 0;
-
     if (*text == '.') {
         text++;
         if (!isdigit((unsigned char)*text))
@@ -36,9 +42,10 @@ static bool parse_zone(const char *text, int *ret_offset_seconds)
         *ret_offset_seconds = 0;
         return true;
     }
-    if ((*text != '+' && *text != '-') ||
-        sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &length) != 2 || length != 5 ||
-        text[6] != '\0' || hours < 0 || hours > 23 || minutes < 0 || minutes > 59)
+    if ((*text != '+' && *text != '-') || strlen(text) != 6 || text[3] != ':')
+        return false;
+    int hours = two_digits(text + 1, 23), minutes = two_digits(text + 4, 59);
+    if (hours < 0 || minutes < 0)
         return false;
     *ret_offset_seconds = (*text == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
     return true;

@@ -271,7 +271,7 @@ def test_agent_policy(cluster):
 
 def test_values():
     """values.schema.json refuses what is misspelt or of the wrong type."""
-    for setting in ("controler.replicas=3", "controller.replicas=0", "controller.replicas=two", "crds.install=maybe",
+    for setting in ("controller.replica=3", "controller.replicas=0", "controller.replicas=two", "crds.install=maybe",
                     "image.pullPolicy=Sometimes", "agent.cdiFolder=relative", "image.digest=sha256:1"):
         done = subprocess.run([program("helm"), "template", "t", CHART, "--set", setting], capture_output=True, text=True)
         checks.ok(done.returncode != 0, f"helm refuses {setting}", done.stdout[:200])
