@@ -67,32 +67,62 @@ static json_t *write_text(const char *text)
     return text && *text ? json_string(text) : NULL;
 }
 
-/* The value at `at`, or NULL when it is absent. Copied out, as its type is the field's. */
+/* A field's value, copied out of its struct, as its type is the field's. */
+union value {
+    int whole;
+    long long wide;
+    int64_t seconds;
+    double number;
+    bool flag;
+    const void *pointer;
+    struct {
+        void *data;
+        size_t count, capacity;
+    } list; /* as every VEC */
+};
+
+static const size_t value_sizes[FIELD_TYPE_COUNT] = {
+    [FIELD_TEXT] = sizeof(const char *), [FIELD_INT] = sizeof(int),
+    [FIELD_LONG] = sizeof(long long),    [FIELD_NUMBER] = sizeof(double),
+    [FIELD_BOOL] = sizeof(bool),         [FIELD_CHOICE] = sizeof(int),
+    [FIELD_TIME] = sizeof(int64_t),      [FIELD_BOARD] = sizeof(const void *),
+    [FIELD_SLICE] = sizeof(int),         [FIELD_START] = sizeof(int),
+    [FIELD_MAP] = sizeof(const void *),  [FIELD_OPEN] = sizeof(const void *),
+    [FIELD_PERCENTILE] = sizeof(double), [FIELD_TEXTS] = sizeof(union value),
+    [FIELD_LIST] = sizeof(union value),
+};
+static_assert(sizeof(union value) == sizeof(VEC(int)), "vectors are copied whole");
+
+/* One of the field's words. */
+static json_t *write_choice(const struct field *field, int index)
+{
+    assert(index >= 0 && (size_t)index < field->choice_count);
+    return json_string(field->choices[index]);
+}
+
+static json_t *write_slice(const struct mig_board *board, int profile)
+{
+    assert(board && profile >= 0 && profile < board->profile_count);
+    return json_string(board->profiles[profile].name);
+}
+
+static json_t *write_board(const struct mig_board *board)
+{
+    return board ? json_string(board->slug) : NULL;
+}
+
+static json_t *write_as_is(const void *json)
+{
+    return json ? json_incref((json_t *)json) : NULL;
+}
+
+/* The value at `at`, or NULL when it is absent. */
 static json_t *write_value(const struct field *field, const void *at,
                            const struct mig_board *board)
 {
-    typedef VEC(void) vector;
-    union {
-        int whole;
-        long long wide;
-        int64_t seconds;
-        double number;
-        bool flag;
-        const void *pointer;
-        vector list;
-    } value = {0};
-    static const size_t sizes[FIELD_TYPE_COUNT] = {
-        [FIELD_TEXT] = sizeof value.pointer,      [FIELD_INT] = sizeof value.whole,
-        [FIELD_LONG] = sizeof value.wide,         [FIELD_NUMBER] = sizeof value.number,
-        [FIELD_BOOL] = sizeof value.flag,         [FIELD_CHOICE] = sizeof value.whole,
-        [FIELD_TIME] = sizeof value.seconds,      [FIELD_BOARD] = sizeof value.pointer,
-        [FIELD_SLICE] = sizeof value.whole,       [FIELD_START] = sizeof value.whole,
-        [FIELD_MAP] = sizeof value.pointer,       [FIELD_OPEN] = sizeof value.pointer,
-        [FIELD_TEXTS] = sizeof value.list,        [FIELD_LIST] = sizeof value.list,
-        [FIELD_PERCENTILE] = sizeof value.number,
-    };
+    union value value = {0};
 
-    memcpy(&value, at, sizes[field->type]);
+    memcpy(&value, at, value_sizes[field->type]);
     switch (field->type) {
     case FIELD_TEXT:
         return write_text(value.pointer);
@@ -106,20 +136,18 @@ static json_t *write_value(const struct field *field, const void *at,
     case FIELD_BOOL:
         return json_boolean(value.flag);
     case FIELD_CHOICE:
-        assert(value.whole >= 0 && (size_t)value.whole < field->choice_count);
-        return json_string(field->choices[value.whole]);
+        return write_choice(field, value.whole);
     case FIELD_TIME:
         return write_time(value.seconds);
     case FIELD_BOARD:
-        return board ? json_string(board->slug) : NULL;
+        return write_board(board);
     case FIELD_SLICE:
-        assert(board && value.whole >= 0 && value.whole < board->profile_count);
-        return json_string(board->profiles[value.whole].name);
+        return write_slice(board, value.whole);
     case FIELD_PERCENTILE:
         return write_percentile(value.number);
     case FIELD_MAP:
     case FIELD_OPEN:
-        return value.pointer ? json_incref((json_t *)value.pointer) : NULL;
+        return write_as_is(value.pointer);
     case FIELD_TEXTS:
         return write_texts(value.list.data, value.list.count);
     case FIELD_LIST:
