@@ -268,9 +268,30 @@ static void many_threads_submit_while_it_drains(void **state)
     batcher_free(batcher);
 }
 
+static void another_wait_is_for_those_who_wait_too(void **state)
+{
+    struct batcher_options options = {
+        .batch_max = 4, .procs = 2, .max_wait_ms = 60000, .queue_rows_max = 100};
+    (void)state;
+    struct batcher *batcher = batcher_new(&session, &options);
+    submit(batcher, 0, 1);
+    batcher_set_max_wait(batcher, 0);
+    WAIT_FOR(atomic_load(&completed) == 1); /* not a minute later */
+    assert_true(batcher_options_now(batcher).max_wait_ms == 0);
+    batcher_set_max_wait(batcher, 60000);
+    for (int i = 1; i < 5; i++) /* the four fill a batch */
+        submit(batcher, i, 1);
+    WAIT_FOR(atomic_load(&completed) == 5);
+    assert_int_equal(items[1].batch_rows, 4);
+    check_answers(5);
+    batcher_free(batcher);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(another_wait_is_for_those_who_wait_too, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(waits_for_a_full_batch_and_no_longer, setup, teardown),
         cmocka_unit_test_setup_teardown(starts_when_the_oldest_has_waited, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_in_order_and_never_above_the_largest_batch,
