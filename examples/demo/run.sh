@@ -41,5 +41,5 @@ step "against fixed partitions and the other planners"
 
 step "one page of it all"
 "$tranche" report "$demo/measurements.csv" "$demo/plan.json" "$demo/plan-day.json" "$demo/plan-night.json" \
-    "$demo/change-to-night.json" "$demo/change-to-day.json" --title "tranche demo" -o "$demo/report.html"
+    "$demo/summary.json" "$demo/change-to-night.json" "$demo/change-to-day.json" --title "tranche demo" -o "$demo/report.html"
 echo "$demo/report.html"

@@ -64,7 +64,7 @@ def summary(state, demo):
     actions = " and ".join(f"{c['actions']} actions in {c['seconds']:.1f} s" for c in changes)
     print(f"{requests} requests, {failed} failed; changed by {actions}; floor {'held' if held else 'NOT held'}")
     with open(f"{demo}/summary.json", "w") as file:
-        json.dump({"requests": requests, "failed": failed, "floor_held": held, "services": services}, file, indent=2)
+        json.dump({"schema": "tranche.summary/1", "requests": requests, "failed": failed, "floor_held": held, "services": services}, file, indent=2)
         file.write("\n")
     sys.exit(0 if failed == 0 and held else 1)
 

@@ -39,7 +39,7 @@ const struct command cmd_report = {
         "a "
         "section for each file: measurements as CSV, plans, transitions, changes as they were "
         "measured "
-        "(`tranche apply --json`) and benchmark results.",
+        "(`tranche apply --json`), summaries of what was served and benchmark results.",
     .examples = "tranche report measurements.csv plan.json -o report.html",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -13,7 +13,8 @@
 #include "report/html.h"
 
 static const struct report_section *const SECTIONS[] = {
-    &report_measurements, &report_plan, &report_results, &report_transition, &report_change};
+    &report_measurements, &report_plan,   &report_results,
+    &report_transition,   &report_change, &report_summary};
 enum { SECTION_COUNT = sizeof SECTIONS / sizeof *SECTIONS };
 
 static bool looks_like_json(const struct str *bytes)

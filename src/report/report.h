@@ -17,7 +17,7 @@ struct report_section {
 };
 
 extern const struct report_section report_change, report_measurements, report_plan,
-    report_results, report_transition;
+    report_results, report_summary, report_transition;
 
 /* Appends the page for `count` files, in their order. E_IO for a file that cannot be read,
  * E_INPUT for one of no known kind (the kinds are named) or with a fault in it. */

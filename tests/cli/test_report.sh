@@ -86,6 +86,16 @@ sed 's/\[1.5, null\]/[1.5]/' measured.json >wrong.json
 fails 3 "services[0].ready[1]" "a point that is none" report wrong.json -o page.html
 sed 's/"kind": "start"/"kind": "begin"/' measured.json >wrong.json
 fails 3 "timeline[1]" "an action of no kind" report wrong.json -o page.html
+cat >summary.json <<'END'
+{"schema": "tranche.summary/1", "requests": 1000, "failed": 0, "floor_held": true,
+ "services": [{"name": "ranker", "required_rps": 10, "promised_rps": 12, "requests": 1000, "failed": 0, "attainment": 0.995}]}
+END
+tranche report summary.json -o summary.html
+is_status 0 "a summary of what was served"
+grep -q '1000 requests, 0 failed; the floor was held' summary.html && grep -q '>0.995<' summary.html
+ok $? "its counts and shares"
+sed 's/"floor_held": true, *//' summary.json >wrong.json
+fails 3 "floor_held" "a summary without the floor" report wrong.json -o page.html
 fails 4 "missing.csv" "a file that is not there" report missing.csv -o page.html
 echo '{"schema": "other/1"}' >other.json
 fails 3 "schema is other/1" "JSON of another kind" report other.json -o page.html
