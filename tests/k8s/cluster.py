@@ -33,6 +33,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from api import ApiError, Client, wait_for  # noqa: F401 - for those who import this module
@@ -355,12 +356,13 @@ class Cluster:
             who = {"token": self.users[user]}
         port = proxy.port if proxy else self.port
         path = f"{self.folder}/kubeconfig-{name or user}-{port}"
-        with open(path, "w") as file:  # JSON is YAML
+        with open(f"{path}.{threading.get_ident()}", "w") as file:  # JSON is YAML
             json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [
                 {"name": "test", "context": {"cluster": "test", "user": user}}],
                 "clusters": [{"name": "test", "cluster": {"server": f"https://127.0.0.1:{port}",
                                                           "certificate-authority": self.authority.certificate}}],
                 "users": [{"name": user, "user": who}]}, file, indent=1)
+        os.rename(file.name, path)  # whole: somebody may be reading the last one
         return path
 
     def kubectl(self, *words, check=True, data=None):
