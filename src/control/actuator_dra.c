@@ -101,37 +101,66 @@ static void walk_partitions(const struct world *world, const char *node,
 
 /* --- which board a GPU is --- */
 
-static bool board_has(const struct mig_board *board, const struct dra_device *device,
-                      const char *profile)
+/* Boards of one memory size have the same profiles: the compute capability tells an A100 from
+ * an H100, the multiprocessors an SXM board from a PCIe one. */
+struct device_traits {
+    const char *profile;
+    int cc_major, cc_minor; /* 0: not told */
+    long long sm;           /* 0: not told */
+};
+
+static struct device_traits traits_of(const json_t *device)
 {
+    struct device_traits traits = {.profile = device_attribute(device, "profile")};
+    const json_t *sm = json_object_get(json_object_get(device, "capacity"), "multiprocessors");
+
+    if (sscanf(device_attribute(device, "cudaComputeCapability"), "%d.%d", &traits.cc_major,
+               &traits.cc_minor) != 2)
+        traits.cc_major = traits.cc_minor = 0;
+    (void)text_to_int(json_text(sm, "value"), 1, 10000, &traits.sm);
+    return traits;
+}
+
+/* 0: the board has no such partition; 2: it has, with as many multiprocessors; 1: with others,
+ * which vary with the driver. */
+static int board_fits(const struct mig_board *board, const struct dra_device *device,
+                      const struct device_traits *traits)
+{
+    if (traits->cc_major &&
+        (board->cc_major != traits->cc_major || board->cc_minor != traits->cc_minor))
+        return 0;
     for (int i = 0; i < board->profile_count; i++)
         if (board->profiles[i].profile_id == device->profile_id &&
-            !strcmp(board->profiles[i].name, profile) && device->start < 32 &&
+            !strcmp(board->profiles[i].name, traits->profile) && device->start < 32 &&
             (board->profiles[i].starts >> device->start & 1))
-            return true;
-    return false;
+            return board->profiles[i].sm == traits->sm ? 2 : 1;
+    return 0;
 }
 
 /* A GPU being put together from its partitions. */
 struct dra_gpu {
     const char *uuid;
     int minor;
-    uint64_t boards; /* bit i: all devices so far are of mig_board_at(i) */
+    /* Bit i: all devices so far are of mig_board_at(i), and with its multiprocessors. */
+    uint64_t boards, exact;
 };
 struct dra_gpus {
     struct world *world;
     VEC(struct dra_gpu) items;
 };
 
-static uint64_t boards_of(const struct dra_device *device, const char *profile)
+static struct dra_gpu boards_of(const struct dra_device *device,
+                                const struct device_traits *traits)
 {
-    uint64_t boards = 0;
+    struct dra_gpu gpu = {.minor = device->minor};
 
     assert(mig_board_count() <= 64);
-    for (size_t i = 0; i < mig_board_count(); i++)
-        if (board_has(mig_board_at(i), device, profile))
-            boards |= UINT64_C(1) << i;
-    return boards;
+    for (size_t i = 0; i < mig_board_count(); i++) {
+        int fits = board_fits(mig_board_at(i), device, traits);
+        gpu.boards |= (uint64_t)(fits > 0) << i;
+        gpu.exact |= (uint64_t)(fits > 1) << i;
+    }
+    return gpu;
 }
 
 /* A UUID goes into an expression of CEL: nothing but what UUIDs are made of. */
@@ -145,17 +174,19 @@ static void add_partition(void *context, const json_t *device, const struct dra_
 {
     struct dra_gpus *gpus = context;
     const char *uuid = device_attribute(device, "parentUUID");
-    uint64_t boards = boards_of(read, device_attribute(device, "profile"));
+    struct device_traits traits = traits_of(device);
+    struct dra_gpu gpu = boards_of(read, &traits);
 
     if (!is_plain(uuid))
         return;
+    gpu.uuid = uuid;
     for (size_t i = 0; i < gpus->items.count; i++)
         if (!strcmp(gpus->items.data[i].uuid, uuid)) {
-            gpus->items.data[i].boards &= boards;
+            gpus->items.data[i].boards &= gpu.boards;
+            gpus->items.data[i].exact &= gpu.exact;
             return;
         }
-    vec_add(&gpus->items,
-            ((struct dra_gpu){.uuid = uuid, .minor = read->minor, .boards = boards}));
+    vec_add(&gpus->items, gpu);
 }
 
 static int placements_of(const struct mig_board *board)
@@ -168,8 +199,9 @@ static int placements_of(const struct mig_board *board)
 }
 
 /* Of the boards that have all published partitions, the one with fewest others. */
-static const struct mig_board *best_board(uint64_t boards)
+static const struct mig_board *best_board(const struct dra_gpu *gpu)
 {
+    uint64_t boards = gpu->exact ? gpu->exact : gpu->boards;
     const struct mig_board *best = NULL;
 
     for (size_t i = 0; i < mig_board_count(); i++)
@@ -328,7 +360,7 @@ static void observe_dra_node(struct world *world, size_t node, struct actuator_g
     world->nodes.data[node].conflict = conflict ? conflict : "";
     for (size_t i = 0; !conflict && i < gpus.items.count; i++) {
         const struct dra_gpu *found = &gpus.items.data[i];
-        const struct mig_board *board = best_board(found->boards);
+        const struct mig_board *board = best_board(found);
         if (!board || is_foreign(world, name, found->minor) || ret->gpus.count == capacity)
             continue;
         struct world_gpu *gpu = &ret->gpus.data[ret->gpus.count++];

@@ -32,7 +32,8 @@ LEASE_S = 5
 # Requests a second of one instance by compute slices; latency of a batch in ms.
 MODELS = {"bert": (60, 20), "resnet": (100, 12), "whisper": (25, 40)}
 SERVICES = {"ranker": "bert", "vision": "resnet", "speech": "whisper"}
-SLICES = {"a100-40gb": {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4, "7g.40gb": 7}}
+SLICES = {"a100-40gb": {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4, "7g.40gb": 7},
+          "h100-80gb-sxm5": {"1g.10gb": 1, "2g.20gb": 2, "3g.40gb": 3, "4g.40gb": 4, "7g.80gb": 7}}
 
 
 def profile(model, board):
