@@ -276,8 +276,9 @@ static const struct field pool_spec[] = {
      FIELD_CHOICE, AT(gpu_pool, actuator), .fallback = "\"auto\"", CHOICES(actuators)},
     {"exactPlacement",
      "dra: write the claims' allocation ourselves, so that an instance is just where the plan "
-     "has it; else the scheduler picks the place on the GPU.",
-     FIELD_BOOL, AT(gpu_pool, exact_placement), .fallback = "false"},
+     "has it. false: the scheduler takes the first free place on the GPU, which can leave no "
+     "room for the plan's next instance.",
+     FIELD_BOOL, AT(gpu_pool, exact_placement), .fallback = "true"},
     {"latencyRule",
      "How latency is predicted: queue, batch (the MIG-serving paper's) or half "
      "(ParvaGPU's).",
@@ -327,11 +328,6 @@ static const struct field pool_status[] = {
     FIELD_STATUS_CONDITIONS,
 };
 
-static const struct field_rule pool_spec_rules[] = {
-    {"!self.exactPlacement || self.actuator in ['auto', 'dra']",
-     "exactPlacement needs the actuator dra"},
-};
-
 static const struct field_rule pool_rules[] = {
     {"self.metadata.name.size() <= 40",
      "the name begins those of plans and transitions: at most 40 characters"},
@@ -364,7 +360,7 @@ const struct schema_kind SCHEMA_OF_GPU_POOL = {
     .short_name = "gpool",
     .help = "Nodes whose GPUs tranche partitions, by what means, and within which budgets.",
     .spec = {"spec", "The nodes, the means and the budgets.", FIELD_GROUP, .required = true,
-             FIELDS(pool_spec), RULES(pool_spec_rules)},
+             FIELDS(pool_spec)},
     .status = {"status", "What is there.", FIELD_GROUP, FIELDS(pool_status)},
     RULES(pool_rules),
     .columns = pool_columns,

@@ -119,7 +119,7 @@ static void test_pool(void **state)
     assert_int_equal(pool.replan_seconds, 30);
     assert_int_equal(pool.action_timeout_seconds, 600);
     assert_int_equal(pool.spare_gpus, 0);
-    assert_false(pool.paused || pool.exact_placement);
+    assert_true(!pool.paused && pool.exact_placement);
     CLEANUP(json_decref_ptr)
     json_t *other = object_of("'name':'default'",
                               "{'nodeSelector':{'a':'b'},'actuator':'mig-manager','derate':0.9,"

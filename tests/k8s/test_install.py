@@ -75,7 +75,6 @@ BAD = [
     ("gpupools", {"actuator": "magic"}, "actuator"), ("gpupools", {"derate": 0}, "derate"),
     ("gpupools", {"derate": 1.2}, "derate"), ("gpupools", {"headroom": 0.5}, "headroom"),
     ("gpupools", {"nodeSelector": {"a": 1}}, "nodeSelector"), ("gpupools", {"spareGpus": -1}, "spareGpus"),
-    ("gpupools", {"actuator": "agent", "exactPlacement": True}, "exactPlacement"),
     ("partitionplans", {"items": [dict(ITEM, start=12)]}, "start"),
     ("partitionplans", {"items": [dict(ITEM, service="ranker")]}, "service"),
     ("partitionplans", {"pool": None}, "pool"), ("partitionplans", {"parts": 0}, "parts"),
