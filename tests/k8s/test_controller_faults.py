@@ -7,6 +7,7 @@ controller before and after it. The nodes' GPUs are those of the actuator `sim`.
 """
 import itertools
 import json
+import random
 import sys
 import threading
 import time
@@ -95,12 +96,12 @@ class Faults:
         world.end_controller("a")
         world.start_controller("a")
 
-    def every_second_write(self, name, **effect):
-        """Every second write meets the fault."""
-        world, seen = self.world, itertools.count()
+    def half_of_writes(self, name, **effect):
+        """Each write meets the fault, or not: the same choices in every run."""
+        world, choice = self.world, random.Random(name)
 
         def decide(method, path, number):
-            if not is_write(method, path) or next(seen) % 2:
+            if not is_write(method, path) or choice.random() < 0.5:
                 return None
             self.count(name)
             return dict(effect)
@@ -270,11 +271,11 @@ class Faults:
 CASES = {
     "kill-after": lambda f: f.kill_at_every_write(True),
     "kill-before": lambda f: f.kill_at_every_write(False),
-    "lose-answer": lambda f: f.every_second_write("answer lost", lose_answer=True),
-    "lose-request": lambda f: f.every_second_write("request lost", lose_request=True),
-    "409": lambda f: f.every_second_write("409", status=409),
-    "429": lambda f: f.every_second_write("429 with Retry-After", status=429, retry_after=1),
-    "500": lambda f: f.every_second_write("500", status=500),
+    "lose-answer": lambda f: f.half_of_writes("answer lost", lose_answer=True),
+    "lose-request": lambda f: f.half_of_writes("request lost", lose_request=True),
+    "409": lambda f: f.half_of_writes("409", status=409),
+    "429": lambda f: f.half_of_writes("429 with Retry-After", status=429, retry_after=1),
+    "500": lambda f: f.half_of_writes("500", status=500),
     "api-killed": lambda f: f.server_killed_in_every_step(),
     "watch-cut": lambda f: f.watches_cut(),
     "410": lambda f: f.versions_expire(),
