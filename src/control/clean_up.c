@@ -131,13 +131,19 @@ static int release_one(const struct clean_up_options *options, const struct kube
     return rc == -E_NOT_FOUND || rc == -E_CONFLICT ? 0 : rc;
 }
 
+/* What a finalizer holds. Without one an object that is there was made anew meanwhile, as
+ * agents do that still run; it hangs on nobody. */
 static void add_left(const struct kube_kind *kind, const json_t *object,
                      struct clean_up_report *report)
 {
     const char *namespace = kube_metadata(object, "namespace");
     CLEANUP(json_decref_ptr) json_t *others = others_of(object);
     const char *holder = json_string_value(json_array_get(others, 0));
+    struct object_meta meta;
 
+    object_meta_read(object, &meta);
+    if (!holder && !meta.has_finalizer)
+        return;
     vec_add(&report->left,
             arena_printf(&report->arena, "%s %s%s%s: %s%s", kind->kind, namespace,
                          *namespace ? "/" : "", kube_metadata(object, "name"),

@@ -24,9 +24,10 @@ struct clean_up_report {
 };
 
 void clean_up_report_done(struct clean_up_report *report);
-/* 0 with a report, also when something is left: another's finalizer holds it. Kinds that are
- * not installed have no objects. An error (E_IO, E_USAGE …) leaves the rest undone; running it
- * again goes on. */
+/* 0 with a report, also when something is left: another's finalizer holds it. Objects that
+ * agents, still running, make anew meanwhile have no finalizer and are no concern. Kinds that
+ * are not installed have no objects. An error (E_IO, E_USAGE …) leaves the rest undone; running
+ * it again goes on. */
 int clean_up_run(const struct clean_up_options *options, struct clean_up_report *ret_report,
                  struct error *err);
 

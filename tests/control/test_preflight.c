@@ -24,6 +24,7 @@ struct cluster {
     json_t *objects;
     int lists_until_controller; /* then it takes our finalizers off; 0: there is none */
     int conflicts;              /* patches that are answered 409 */
+    bool has_agent;             /* that makes its NodeGpuState anew */
 };
 
 static void answer_json(struct fake_answer *answer, int status, json_t *json)
@@ -330,6 +331,16 @@ static void answer_objects(struct cluster *cluster, const char *collection,
     answer_json(answer, 200, json_pack("{s:o}", "items", items));
 }
 
+static void add_object(struct cluster *cluster, const char *path, const char *finalizers)
+{
+    json_t *metadata = json_pack("{s:s, s:s, s:s}", "name", strrchr(path, '/') + 1, "uid", path,
+                                 "resourceVersion", "1");
+    if (strstr(path, "/namespaces/shop/"))
+        json_object_set_new(metadata, "namespace", json_string("shop"));
+    json_object_set_new(metadata, "finalizers", json_loads(finalizers, 0, NULL));
+    json_object_set_new(cluster->objects, path, json_pack("{s:o}", "metadata", metadata));
+}
+
 static void on_clean_up(void *context, const struct kube_request *request,
                         struct fake_answer *answer)
 {
@@ -349,6 +360,8 @@ static void on_clean_up(void *context, const struct kube_request *request,
         json_object_set_new(metadata, "deletionTimestamp", json_string("2026-03-01T12:00:00Z"));
         answer_json(answer, 200, json_incref(object));
         settle(cluster);
+        if (cluster->has_agent && strstr(path, "/nodegpustates/"))
+            add_object(cluster, path, "[]");
     } else if (cluster->conflicts > 0) {
         cluster->conflicts--;
         refuse(answer, 409);
@@ -359,16 +372,6 @@ static void on_clean_up(void *context, const struct kube_request *request,
         answer_json(answer, 200, json_incref(object));
         settle(cluster);
     }
-}
-
-static void add_object(struct cluster *cluster, const char *path, const char *finalizers)
-{
-    json_t *metadata = json_pack("{s:s, s:s, s:s}", "name", strrchr(path, '/') + 1, "uid", path,
-                                 "resourceVersion", "1");
-    if (strstr(path, "/namespaces/shop/"))
-        json_object_set_new(metadata, "namespace", json_string("shop"));
-    json_object_set_new(metadata, "finalizers", json_loads(finalizers, 0, NULL));
-    json_object_set_new(cluster->objects, path, json_pack("{s:o}", "metadata", metadata));
 }
 
 #define OURS   "[\"tranche.dev/finalizer\"]"
@@ -453,6 +456,21 @@ static void test_clean_up_conflicts(void **state)
     cluster_done(&cluster);
 }
 
+static void test_clean_up_beside_agents(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct clean_up_report report;
+    cluster_init(&cluster, on_clean_up);
+    fill(&cluster);
+    cluster.has_agent = true;
+    run_clean_up(&cluster, &report);
+    assert_int_equal(json_object_size(cluster.objects), 1);
+    assert_int_equal(report.left.count, 0);
+    clean_up_report_done(&report);
+    cluster_done(&cluster);
+}
+
 static void test_clean_up_refused(void **state)
 {
     (void)state;
@@ -480,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_clean_up_alone),
         cmocka_unit_test(test_clean_up_with_controller),
         cmocka_unit_test(test_clean_up_conflicts),
+        cmocka_unit_test(test_clean_up_beside_agents),
         cmocka_unit_test(test_clean_up_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
