@@ -149,6 +149,13 @@ static void mark_deleted(struct fake_cluster *cluster, enum fake_kind kind, size
     replace(cluster, kind, at, changed);
 }
 
+void fake_cluster_append(struct fake_cluster *cluster, const struct kube_kind *kind,
+                         json_t *object)
+{
+    add(cluster, index_of(kind), object);
+    json_decref(object);
+}
+
 void fake_cluster_put(struct fake_cluster *cluster, const struct kube_kind *kind,
                       json_t *object)
 {

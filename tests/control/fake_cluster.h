@@ -74,6 +74,9 @@ void fake_cluster_set_node(struct fake_cluster *cluster, size_t node, bool up);
 /* What kubectl does: creates or replaces the spec (object is a reference that goes over). */
 void fake_cluster_put(struct fake_cluster *cluster, const struct kube_kind *kind,
                       json_t *object);
+/* Adds an object that is known not to be there yet, status included; the reference goes over. */
+void fake_cluster_append(struct fake_cluster *cluster, const struct kube_kind *kind,
+                         json_t *object);
 void fake_cluster_delete(struct fake_cluster *cluster, const struct kube_kind *kind,
                          const char *namespace, const char *name);
 const json_t *fake_cluster_get(const struct fake_cluster *cluster, const struct kube_kind *kind,

@@ -271,21 +271,32 @@ static bool carry_out(struct scenario *scenario, const struct effect *effect,
     return rc == 0;
 }
 
+/* Whether the controller's life ends at an effect of the round. */
+static bool dies_at(struct scenario *scenario, const struct scenario_round *round, size_t index)
+{
+    return (int)index == round->stop_at || (long)++scenario->carried_out == scenario->die_at;
+}
+
+static bool dies_after(const struct scenario *scenario, const struct scenario_round *round)
+{
+    return round->stop_at >= 0 ? round->stop_after : scenario->die_after;
+}
+
 size_t scenario_run(struct scenario *scenario, const struct scenario_round *round)
 {
     struct fake_snapshot view;
     struct effects effects;
-    size_t count = 0;
+    size_t count;
 
     view_of(scenario, round, &view);
     decide(scenario, round, &view, &effects);
     remember(scenario);
     scenario->rounds++;
     for (size_t i = 0; i < effects.items.count; i++) {
-        if ((int)i == round->stop_at && !round->stop_after)
+        bool dies = dies_at(scenario, round, i);
+        if (dies && !dies_after(scenario, round))
             break;
-        count += effects.items.data[i].kind != EFFECT_EVENT;
-        if (!carry_out(scenario, &effects.items.data[i], round) || (int)i == round->stop_at)
+        if (!carry_out(scenario, &effects.items.data[i], round) || dies)
             break;
     }
     count = effects.items.count;

@@ -27,6 +27,9 @@ struct scenario {
     int past_count;
     int actions_max, items_max;
     unsigned long rounds, effects, checks;
+    unsigned long carried_out; /* effects that reached the API server */
+    long die_at;    /* the controller dies once: at this effect of all, from 1; 0: never */
+    bool die_after; /* … after it was carried out, else before */
     bool verbose;
     long long epoch; /* of the rounds of scenario_settle() */
 };

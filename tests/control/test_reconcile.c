@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "control/kinds.h"
@@ -123,12 +124,53 @@ static void test_infeasible(void **state)
     scenario_done(&scenario);
 }
 
+/* A day, a night and a day again, with the controller dying once, at one effect. Returns how
+ * many effects there were. */
+static unsigned long live_through(long die_at, bool die_after)
+{
+    struct scenario scenario;
+    static const double rates[][2] = {{50, 60}, {20, 150}, {50, 60}};
+
+    set_up(&scenario, 2, 1);
+    scenario.verbose = false;
+    scenario.seed = (uint64_t)die_at;
+    scenario.die_at = die_at;
+    scenario.die_after = die_after;
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        scenario_set_service(&scenario, "ranker", "bert", rates[i][0]);
+        scenario_set_service(&scenario, "tagger", "resnet", rates[i][1]);
+        assert_true(scenario_settle(&scenario, 200));
+        assert_true(scenario_check_end(&scenario));
+    }
+    unsigned long effects = scenario.carried_out;
+    scenario_done(&scenario);
+    return effects;
+}
+
+/* At each effect: before, after, or (with TRANCHE_CASES) both. */
+static void test_every_effect(void **state)
+{
+    (void)state;
+    unsigned long effects = live_through(0, false), lives = 0;
+    bool both = getenv("TRANCHE_CASES") != NULL;
+
+    for (unsigned long i = 1; i <= effects; i++) {
+        (void)live_through((long)i, i % 2);
+        lives++;
+        if (both) {
+            (void)live_through((long)i, i % 2 == 0);
+            lives++;
+        }
+    }
+    printf("# every_effect: %lu effects, %lu lives\n", effects, lives);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_start),      cmocka_unit_test(test_demand),
         cmocka_unit_test(test_template),   cmocka_unit_test(test_node_lost),
-        cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_infeasible), cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
