@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "control/json_covers.h"
 #include "control/kinds.h"
 #include "scenario.h"
 
@@ -124,6 +125,69 @@ static void test_infeasible(void **state)
     scenario_done(&scenario);
 }
 
+/* Three instances of 10 rps, and a Transition that drains all of them in any order. */
+static json_t *drain_all(const struct scenario *scenario, const char *plan)
+{
+    const struct fake_list *pods = &scenario->cluster.lists[FAKE_PODS];
+    json_t *actions = json_array(), *gpus = json_array();
+
+    assert_int_equal(pods->items.count, 3);
+    for (size_t i = 0; i < pods->items.count; i++) {
+        const json_t *notes = json_at(pods->items.data[i], "metadata", "annotations", NULL);
+        const char *gpu = json_string_value(json_object_get(notes, NOTE_GPU));
+        char id[8];
+        snprintf(id, sizeof id, "a%zu", i + 1);
+        if (i == 0)
+            json_array_append_new(gpus, json_pack("{s:s, s:s, s:s}", "uuid", gpu, "board",
+                                                  "a100-40gb", "node", ""));
+        json_array_append_new(
+            actions,
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:f, s:f, s:[]}", "id", id,
+                      "kind", "drain", "group", "delete", "gpuUUID", gpu, "slice", "1g.5gb",
+                      "start", atoi(json_string_value(json_object_get(notes, NOTE_START))),
+                      "service", "shop/ranker", "batch", 4, "procs", 1, "rateRps", 10.0,
+                      "seconds", 1.0, "after"));
+    }
+    return json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:o, s:[{s:s, s:f}], s:o}}",
+                     "apiVersion", "tranche.dev/v1alpha1", "kind", "Transition", "metadata",
+                     "name", "by-hand", "spec", "pool", "pool", "to", plan, "gpus", gpus,
+                     "services", "name", "shop/ranker", "floorRps", 20.0, "actions", actions);
+}
+
+/* The order allows all, the capacity one: one is begun, and stays the only one. */
+static void test_floor_holds_drains(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    const json_t *service =
+        fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker");
+    json_t *changed = json_deep_copy(service);
+    json_object_set_new(json_object_get(changed, "spec"), "allowedSlices",
+                        json_pack("[s]", "1g.5gb"));
+    fake_cluster_put(&scenario.cluster, &KIND_GPU_SERVICE, changed);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario.services[0].floor_rps = 20; /* checked after every effect */
+    const json_t *pool = fake_cluster_get(&scenario.cluster, &KIND_GPU_POOL, "", "pool");
+    fake_cluster_append(
+        &scenario.cluster, &KIND_TRANSITION,
+        drain_all(&scenario, json_string_value(json_at(pool, "status", "plan", NULL))));
+    for (int i = 0; i < 6; i++) {
+        (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+        scenario_tick(&scenario, 5);
+    }
+    assert_true(scenario_capacity(&scenario, "ranker") >= 20);
+    /* No pod that exists could make room for the others: it is closed, and undone. */
+    assert_false(condition_is_true(
+        fake_cluster_get(&scenario.cluster, &KIND_TRANSITION, "", "by-hand"), "Complete"));
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    scenario_done(&scenario);
+}
+
 /* A day, a night and a day again, with the controller dying once, at one effect. Returns how
  * many effects there were. */
 static unsigned long live_through(long die_at, bool die_after)
@@ -168,9 +232,10 @@ static void test_every_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),      cmocka_unit_test(test_demand),
-        cmocka_unit_test(test_template),   cmocka_unit_test(test_node_lost),
-        cmocka_unit_test(test_infeasible), cmocka_unit_test(test_every_effect),
+        cmocka_unit_test(test_start),        cmocka_unit_test(test_demand),
+        cmocka_unit_test(test_template),     cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_infeasible),   cmocka_unit_test(test_floor_holds_drains),
+        cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
