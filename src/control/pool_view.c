@@ -24,7 +24,10 @@ static struct view_service *get_service(struct pool_view *view, const char *name
     struct view_service *service = vec_push(&view->services);
     service->name = name;
     service->service = world_find_service(view->world, name);
-    if (service->service < 0 && strchr(name, '/')) {
+    if (service->service >= 0 &&
+        strcmp(view->world->services.data[service->service].pool, view->pool->meta.name) != 0)
+        service->service = -1; /* it has moved to another pool */
+    else if (service->service < 0 && strchr(name, '/')) {
         CLEANUP(free_ptr) char *namespace = xstrndup(name, (size_t)(strchr(name, '/') - name));
         service->is_unreadable =
             world_is_unreadable(view->world, namespace, strchr(name, '/') + 1);

@@ -18,7 +18,7 @@ struct view_gpu {
 
 struct view_service {
     const char *name;    /* "namespace/name" */
-    int service;         /* position in world->services, -1: there is none any more */
+    int service;         /* position in world->services, -1: there is none in this pool any more */
     bool is_unreadable;  /* it is there, but its spec cannot be read */
     double ready_rps;    /* capacity now */
     double existing_rps; /* of all its pods on GPUs that are there, ready or not */

@@ -199,8 +199,14 @@ int reconcile_pool(struct world *world, const struct reconcile_options *options,
     struct reconcile_figures figures = {0};
 
     effects_init(ret_effects);
-    if (!pool)
-        return error_set(err, E_NOT_FOUND, "GpuPool %s: there is none", options->pool);
+    if (!pool) {
+        status_release_orphans(world, options->pool, ret_effects);
+        if (ret_figures)
+            *ret_figures = figures;
+        return ret_effects->items.count > 0
+                   ? 0
+                   : error_set(err, E_NOT_FOUND, "GpuPool %s: there is none", options->pool);
+    }
     pool_actuator(world, pool)->observe(world, pool, &gpus);
     world_place_pods(world, &gpus);
     const struct transition_object *fence = find_fence(world, pool);

@@ -35,7 +35,7 @@ struct reconcile_figures { /* for /metrics */
     bool floor_held, settled;
 };
 
-/* E_NOT_FOUND when there is no such pool; all other trouble becomes conditions and events. */
+/* E_NOT_FOUND when there is no such pool and nothing that names it has to be let go; all other trouble becomes conditions and events. */
 int reconcile_pool(struct world *world, const struct reconcile_options *options,
                    struct effects *ret_effects, struct reconcile_figures *ret_figures,
                    struct error *err);

@@ -428,6 +428,23 @@ size_t status_adopt_services(const struct world *world, const struct gpu_pool *p
     return adopted;
 }
 
+void status_release_orphans(const struct world *world, const char *pool,
+                            struct effects *effects)
+{
+    for (size_t s = 0; s < world->services.count; s++) {
+        const struct gpu_service *service = &world->services.data[s];
+        if (strcmp(service->pool, pool) == 0 && service->meta.deleting &&
+            service->meta.has_finalizer)
+            set_finalizer(effects, &KIND_GPU_SERVICE, service->meta.json, false);
+    }
+    for (size_t i = 0; i < world->transitions.count; i++) {
+        const struct transition_object *object = &world->transitions.data[i];
+        if (strcmp(object->pool, pool) == 0 && object->meta.deleting &&
+            object->meta.has_finalizer)
+            set_finalizer(effects, &KIND_TRANSITION, object->meta.json, false);
+    }
+}
+
 static void release_service(const struct teller *teller, size_t s)
 {
     const struct gpu_service *service = service_of(teller, s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finalizers of GpuServices. A service has ours before it is planned for, so that its pods are
+ * Finalizers. A GpuService has ours before it is planned for, so that its pods are
  * drained before it goes; and loses it when the last pod has gone.
  */
 #ifndef TRANCHE_CONTROL_STATUS_H
@@ -13,5 +13,9 @@
  * wait for the next round then: their patches would be of an older version. */
 size_t status_adopt_services(const struct world *world, const struct gpu_pool *pool,
                              struct effects *effects);
+/* Of a pool that is gone: takes the finalizer off what is being deleted, since nobody will
+ * drain or finish it. Pods go with their GpuService. */
+void status_release_orphans(const struct world *world, const char *pool,
+                            struct effects *effects);
 
 #endif

@@ -125,6 +125,23 @@ static void test_infeasible(void **state)
     scenario_done(&scenario);
 }
 
+/* Everything is deleted at once, the pool first: no finalizer stays. */
+static void test_uninstall(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    fake_cluster_delete(&scenario.cluster, &KIND_GPU_POOL, "", "pool");
+    scenario_set_service(&scenario, "ranker", "bert", 0);
+    assert_non_null(fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker"));
+    assert_int_equal(scenario_run(&scenario, &SCENARIO_ROUND_PLAIN), 1);
+    assert_null(fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker"));
+    scenario_done(&scenario);
+}
+
 /* Three instances of 10 rps, and a Transition that drains all of them in any order. */
 static json_t *drain_all(const struct scenario *scenario, const char *plan)
 {
@@ -232,10 +249,10 @@ static void test_every_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),        cmocka_unit_test(test_demand),
-        cmocka_unit_test(test_template),     cmocka_unit_test(test_node_lost),
-        cmocka_unit_test(test_infeasible),   cmocka_unit_test(test_floor_holds_drains),
-        cmocka_unit_test(test_every_effect),
+        cmocka_unit_test(test_start),      cmocka_unit_test(test_demand),
+        cmocka_unit_test(test_template),   cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_infeasible), cmocka_unit_test(test_floor_holds_drains),
+        cmocka_unit_test(test_uninstall),  cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
