@@ -21,7 +21,7 @@
 
 enum { SERVER_REQUESTS = 64 };
 
-enum server_fault { SERVER_WHOLE, SERVER_CUT, SERVER_STALL };
+enum server_fault { SERVER_WHOLE, SERVER_CUT, SERVER_STALL, SERVER_HANG_UP };
 
 struct server_step {
     unsigned status; /* 0 is 200 */
@@ -182,6 +182,8 @@ static enum MHD_Result server_on_request(void *context, struct MHD_Connection *c
         return MHD_YES;
     }
     struct server_step step = server_note(context, connection, method, receiving);
+    if (step.fault == SERVER_HANG_UP) /* the request is taken, no byte of an answer comes */
+        return MHD_NO;
     struct MHD_Response *response = server_response(context, &step);
     MHD_add_response_header(response, "Content-Type", "application/json");
     if (step.retry_after)

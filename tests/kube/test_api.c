@@ -257,6 +257,26 @@ static void test_stall_is_timeout(void **state)
     kube_answer_done(&answer);
 }
 
+/* libcurl by itself would send the request a second time. */
+static void test_used_connection_hangs_up(void **state)
+{
+    (void)state;
+    const struct server_step steps[] = {
+        {200, POD}, {.fault = SERVER_HANG_UP}, {409, "{\"reason\":\"AlreadyExists\"}"}};
+    WORLD(world, steps, 0);
+    struct kube_answer answer = {0};
+    json_t *body = json_object();
+    const struct kube_call get = call_of(GET, NULL), create = call_of(CREATE, body);
+
+    assert_int_equal(kube_client_call(world.client, &get, NULL, NULL), 0);
+    assert_int_equal(kube_client_call(world.client, &create, &answer, NULL), -E_IO);
+    assert_true(answer.unknown);
+    assert_non_null(strstr(answer.error.text, "ended before an answer"));
+    assert_int_equal(server_requests(&world.server), 2);
+    json_decref(body);
+    kube_answer_done(&answer);
+}
+
 static void test_large_answer(void **state)
 {
     (void)state;
@@ -363,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_retry_after_waits),
         cmocka_unit_test(test_stall_is_timeout),
+        cmocka_unit_test(test_used_connection_hangs_up),
         cmocka_unit_test(test_large_answer),
         cmocka_unit_test(test_ensure),
         cmocka_unit_test(test_token_is_read_again),
