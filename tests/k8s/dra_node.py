@@ -42,7 +42,8 @@ def install_device_classes(cluster):
 class DraNode:
     """A Node, its GPUs and the driver, registered with the node's kubelet."""
 
-    def __init__(self, cluster, kubelets, name, fleet="h100-80gb-sxm5:1", faults=None):
+    def __init__(self, cluster, kubelets, name, fleet="h100-80gb-sxm5:1", faults=None, mig=False):
+        """mig: its GPUs are in MIG mode before the driver starts."""
         self.cluster = cluster
         self.name = name
         self.folder = f"{cluster.folder}/dra-{name}"
@@ -56,6 +57,8 @@ class DraNode:
         if faults:
             self.environment["TRANCHE_SIM_FAULTS"] = faults
         self.lay_root()
+        if mig:
+            self.tranche("gpu", "enable-mig", "--state-dir", f"{self.folder}/tranche")
         kubelets.add(name, prepare=self.prepare, unprepare=self.unprepare, labels={"tranche.dev/gpus": "simulated"})
         self.driver = Process(f"dra-{name}", self.command(), cluster.folder, self.environment)
         cluster.processes.append(self.driver)

@@ -267,6 +267,22 @@ def test_way_out(world, node):
        world.kubelets.errors)
 
 
+def test_ampere(world, cluster, kubelets):
+    """The driver never changes the MIG mode of an A100: what it is at its start decides."""
+    off = DraNode(cluster, kubelets, "a100-off", fleet="a100-40gb:1")
+    wait_for("its slices", off.devices)
+    equal(sorted(off.devices()), ["gpu-0"], "an A100 with MIG off is a whole GPU and nothing else")
+    on = DraNode(cluster, kubelets, "a100-on", fleet="a100-40gb:1", mig=True)
+    wanted = expected_devices(on) - {"gpu-0"}
+    wait_for("its slices", lambda: len(on.devices()) >= len(wanted))
+    equal(sorted(on.devices()), sorted(wanted), f"with MIG on it is {len(wanted)} MIG devices, and no whole GPU")
+    world.start("m", "1g.5gb")
+    world.wait_running("m")
+    equal(len(on.instances()[0]), 1, "its instances are made as on Hopper")
+    world.end("m")
+    equal((on.instances()[0], on.gpus()[0]["mig_enabled"]), ([], True), "and MIG stays on when the last one goes")
+
+
 def main():
     with Cluster(scheduler=True, controllers=True) as cluster:
         kubelets = cluster.kubelets()
@@ -286,6 +302,7 @@ def main():
         wait_for("its slices", lambda: len(weak.devices()) >= len(expected_devices(weak)))
         test_half_a_preparation(world, weak)
         test_way_out(world, weak)
+        test_ampere(world, cluster, kubelets)
     checks.finish()
 
 
