@@ -75,14 +75,18 @@ class Client:
 
     def request(self, method, path, body=None, content_type="application/json", query=None):
         """The status and the answer. A connection that breaks is made anew, and the request sent
-        again, for patience_s; so a create may meet its own object."""
+        again, for patience_s; so a create may meet its own object. The same for 429, which a
+        server says of kinds that it has not yet read when it starts."""
         if query:
             path += "?" + urllib.parse.urlencode(query)
         data = None if body is None else json.dumps(body)
         until = time.monotonic() + self.patience_s
         while True:
             try:
-                return self.send_once(method, path, data, content_type if data is not None else None)
+                status, answer = self.send_once(method, path, data, content_type if data is not None else None)
+                if status != 429 or time.monotonic() >= until:
+                    return status, answer
+                time.sleep(0.2)
             except (OSError, http.client.HTTPException):
                 if time.monotonic() >= until:
                     raise

@@ -145,12 +145,13 @@ class Floor:
 
 class World:
     def __init__(self, cluster, actuator="sim", nodes=4, fleet="a100-40gb:1", proxied=False, board="a100-40gb",
-                 pool=None):
+                 pool=None, lease_s=LEASE_S):
         self.cluster = cluster
         self.admin = cluster.admin
         self.actuator = actuator
         self.board = board
         self.fleet = fleet
+        self.lease_s = lease_s
         self.proxy = cluster.proxy() if proxied else None
         self.rates = {}
         self.processes = {}
@@ -237,7 +238,7 @@ class World:
     def start_controller(self, name="a", elect=True, proxied=None, words=()):
         proxy = self.proxy if (self.proxy and proxied is not False) else None
         command = [TRANCHE, "controller", f"--kubeconfig={self.cluster.kubeconfig('admin', proxy=proxy)}",
-                   "--namespace=tranche-system", f"--lease-seconds={LEASE_S}", "--listen=127.0.0.1:0",
+                   "--namespace=tranche-system", f"--lease-seconds={self.lease_s}", "--listen=127.0.0.1:0",
                    "--plan-budget=2", *(["--elect"] if elect else []), *words]
         process = self.processes.get(name)
         if process is None:
@@ -258,6 +259,11 @@ class World:
     def holder(self):
         lease = self.admin.find("/apis/coordination.k8s.io/v1/namespaces/tranche-system/leases/tranche-controller")
         return (lease or {}).get("spec", {}).get("holderIdentity", "")
+
+    def leader(self):
+        """The name of the controller that holds the Lease; None when it is one that ended."""
+        holder = self.holder()
+        return next((n for n, p in self.processes.items() if p.running() and f"_{p.child.pid}_" in holder), None)
 
     def epoch(self):
         lease = self.admin.find("/apis/coordination.k8s.io/v1/namespaces/tranche-system/leases/tranche-controller")

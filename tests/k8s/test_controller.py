@@ -57,6 +57,11 @@ def install(checks, world):
 
 
 def steady(checks, world):
+    def rests():
+        before = len(world.writes())
+        time.sleep(5)
+        return len(world.writes()) == before
+    wait_for("rest", rests)
     before = len(world.writes())
     time.sleep(8)
     checks.equal(world.writes()[before:], [], "steady state makes no writes")
@@ -88,9 +93,8 @@ def upgrade(checks, world):
     """The leader ends in mid-transition, and a new one of its name comes."""
     world.demand(DAY)
     world.wait_progress(1)
-    leader = world.holder()
+    leading = wait_for("a leader", world.leader)
     epoch = world.epoch()
-    leading = next(n for n, p in world.processes.items() if f"_{p.child.pid}_" in leader)
     checks.equal(world.end_controller(leading), 0, "SIGTERM in mid-transition: exit 0")
     world.start_controller(leading)
     world.settle()
@@ -132,7 +136,7 @@ def uninstall(checks, world):
 def main():
     checks = Checks()
     with Cluster(scheduler=True, controllers=True) as cluster:
-        world = World(cluster, actuator="agent", nodes=4, proxied=True)
+        world = World(cluster, actuator="agent", nodes=4, proxied=True, lease_s=30)
         try:
             install(checks, world)
             steady(checks, world)

@@ -188,11 +188,7 @@ class Faults:
         for least in (1, 5):
             self.flip()
             world.wait_progress(least)
-            holder = world.holder()
-            leader = next((n for n, p in world.processes.items() if f"_{p.child.pid}_" in holder), None)
-            if leader is None:  # it was replaced just now
-                self.settled(name)
-                continue
+            leader = wait_for("a leader", world.leader)
             process, epoch, pid = world.processes[leader], world.epoch(), world.processes[leader].child.pid
             world.wanted.discard(leader)
             process.stop_signal()
