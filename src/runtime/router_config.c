@@ -25,18 +25,24 @@
 #define STOP_GRACE_NS    INT64_C(2000000000)
 enum { POLL_NS = 20000000 };
 
-/* %1$s folder, %2$s address, %3$d port. Bodies up to the buffer's size are kept until a
+/* %1$s folder, %2$s address, %3$d port. The request log goes to a ring in memory, which is read
+ * when the runtime looks (traffic.h): a datagram for each request would wake it each time, and
+ * the kernel keeps ten. Bodies up to the buffer's size are kept until a
  * server has answered, so that they can be sent to another one when it crashes. */
 static const char HEAD[] =
     "# Written by tranche; changed at run time through haproxy.sock.\n"
     "global\n"
     "    stats socket %1$s/haproxy.sock mode 600 level admin\n"
-    "    stats timeout 60s\n"
-    "    log %1$s/traffic.sock len 512 format raw local0 info\n"
+    "    stats timeout 1d\n"
+    "    log ring@requests len 512 format raw local0 info\n"
     "    maxconn 8192\n"
     "    nbthread 1\n"
     "    tune.bufsize 65536\n"
     "    hard-stop-after 2s\n"
+    "ring requests\n"
+    "    format raw\n"
+    "    maxlen 512\n"
+    "    size 4194304\n"
     "defaults\n"
     "    mode http\n"
     "    log global\n"

@@ -524,8 +524,11 @@ static void read_statistics(struct runtime *runtime, int64_t now_ns)
 
 void runtime_refresh(struct runtime *runtime)
 {
-    if (runtime->router_open && runtime->statistics_read)
-        read_statistics(runtime, clock_now_ns(clock_real()));
+    int64_t now_ns = clock_now_ns(clock_real());
+    if (!runtime->router_open || !runtime->statistics_read)
+        return;
+    traffic_receive(&runtime->traffic, now_ns);
+    read_statistics(runtime, now_ns);
 }
 
 /* ---- what nobody wants ------------------------------------------------------------ */
@@ -605,8 +608,7 @@ static bool everything_serves(const struct runtime *runtime)
 static void forget(struct runtime *runtime)
 {
     static const char *const NAMES[] = {"haproxy.cfg",  "haproxy.sock", "haproxy.json",
-                                        "services.map", "traffic.sock", "control.sock",
-                                        "journal.jsonl"};
+                                        "services.map", "control.sock", "journal.jsonl"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         CLEANUP(free_ptr) char *path = state_folder_file(runtime->folder, NAMES[i]);
         unlink(path);
@@ -655,6 +657,8 @@ void runtime_tick(struct runtime *runtime)
         ;
     if (!router_alive(&runtime->router) && runtime->phase < PHASE_ENDING)
         restart_router(runtime);
+    if (runtime->router_open)
+        traffic_receive(&runtime->traffic, now_ns);
     bool often = runtime->phase != PHASE_SERVING;
     if (often || now_ns - runtime->statistics_ns >= STATISTICS_NS)
         read_statistics(runtime, now_ns);

@@ -52,13 +52,10 @@ static void loop(struct runtime *runtime, int control_fd, int signal_fd)
             next_ns = now_ns + (int64_t)TICK_MS * 1000000;
         }
         struct pollfd fds[] = {{.fd = control_fd, .events = POLLIN},
-                               {.fd = signal_fd, .events = POLLIN},
-                               {.fd = runtime->traffic.fd, .events = POLLIN}};
+                               {.fd = signal_fd, .events = POLLIN}};
         int wait_ms = (int)((next_ns - now_ns) / 1000000) + 1;
-        if (runtime->phase == PHASE_ENDED || poll(fds, 3, wait_ms) <= 0)
+        if (runtime->phase == PHASE_ENDED || poll(fds, 2, wait_ms) <= 0)
             continue;
-        if (fds[2].revents)
-            traffic_receive(&runtime->traffic, clock_now_ns(clock_real()));
         if (fds[0].revents)
             control_serve(control_fd, runtime);
         if (fds[1].revents && !heed_signal(signal_fd, runtime))

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -290,11 +291,11 @@ static int open_router(struct runtime *runtime, struct error *err)
     bool adopted = false;
     router_init(&runtime->router, runtime->folder, setting(runtime, "address"),
                 (int)json_integer_value(json_object_get(runtime->settings, "port")));
-    int failed = traffic_listen(&runtime->traffic, runtime->folder, err);
-    if (!failed)
-        failed = router_start(&runtime->router, &adopted, err);
+    int failed = router_start(&runtime->router, &adopted, err);
     if (failed)
         return failed;
+    traffic_open(&runtime->traffic, runtime->folder);
+    traffic_receive(&runtime->traffic, clock_now_ns(clock_real()));
     runtime->router_open = true;
     for (int i = 0; i < ROUTER_BACKENDS; i++)
         if (runtime->router.services[i][0])

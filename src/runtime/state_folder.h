@@ -5,7 +5,6 @@
  *     runtime.lock      held by the process that steers
  *     journal.jsonl     what was decided and done (journal.h)
  *     control.sock      commands (control.h)
- *     traffic.sock      HAProxy's request log
  *     haproxy.{cfg,sock,json}, services.map
  *     units/KEY.{json,live,lock}   one server of one instance (keeper.h)
  *     log/              what the processes say

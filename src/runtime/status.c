@@ -96,6 +96,8 @@ static void add_counts(const struct runtime *runtime, int backend, json_t *json)
         }
     json_object_set_new(json, "requests", json_integer((json_int_t)requests));
     json_object_set_new(json, "failed", json_integer((json_int_t)failed));
+    json_object_set_new(json, "observed",
+                        json_integer((json_int_t)runtime->traffic.backends[backend].count));
     json_object_set_new(json, "late",
                         json_integer((json_int_t)runtime->traffic.backends[backend].late));
 }

@@ -5,11 +5,11 @@
 #include "runtime/traffic.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,35 +17,49 @@
 #include "base/memory.h"
 #include "runtime/state_folder.h"
 
-enum { RECEIVE_BUFFER_BYTES = 4 << 20 };
+enum { READ_BYTES = 64 << 10, READS_MAX = 256 };
 
 void traffic_init(struct traffic *traffic)
 {
-    *traffic = (struct traffic){.fd = -1};
+    *traffic = (struct traffic){.fd = -1, .lines = STR_EMPTY};
     for (int i = 0; i < ROUTER_BACKENDS; i++)
         traffic->backends[i].objective_ms = NAN;
 }
 
-void traffic_done(struct traffic *traffic)
+static void hang_up(struct traffic *traffic)
 {
     close_fd(&traffic->fd);
     traffic->fd = -1;
+    str_clear(&traffic->lines);
+}
+
+void traffic_done(struct traffic *traffic)
+{
+    hang_up(traffic);
+    str_done(&traffic->lines);
+    free(traffic->path);
     for (int i = 0; i < ROUTER_BACKENDS; i++)
         free(traffic->backends[i].ring);
 }
 
-int traffic_listen(struct traffic *traffic, const char *folder, struct error *err)
+void traffic_open(struct traffic *traffic, const char *folder)
 {
-    CLEANUP(free_ptr) char *path = state_folder_file(folder, "traffic.sock");
+    assert(!traffic->path);
+    traffic->path = state_folder_file(folder, "haproxy.sock");
+}
+
+/* New events only: what was logged before belongs to a runtime that is gone. */
+static bool dial(struct traffic *traffic)
+{
+    static const char COMMAND[] = "show events requests -w -n\n";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int size = RECEIVE_BUFFER_BYTES;
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    unlink(path);
-    traffic->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (traffic->fd < 0 || bind(traffic->fd, (struct sockaddr *)&address, sizeof address) != 0)
-        return error_set_errno(err, E_IO, "%s: cannot listen", path);
-    setsockopt(traffic->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-    return 0;
+    CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", traffic->path);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        send(fd, COMMAND, strlen(COMMAND), MSG_NOSIGNAL) != (ssize_t)strlen(COMMAND))
+        return false; /* it is not there yet: at the next look */
+    traffic->fd = steal_fd(&fd);
+    return true;
 }
 
 void traffic_note(struct traffic *traffic, const char *line, int64_t now_ns)
@@ -76,13 +90,34 @@ void traffic_note(struct traffic *traffic, const char *line, int64_t now_ns)
         entry->late++;
 }
 
+static void note_lines(struct traffic *traffic, int64_t now_ns)
+{
+    struct str *lines = &traffic->lines;
+    size_t used = 0;
+    for (char *end; (end = memchr(lines->bytes + used, '\n', lines->length - used));) {
+        *end = '\0';
+        traffic_note(traffic, lines->bytes + used, now_ns);
+        used = (size_t)(end - lines->bytes) + 1;
+    }
+    memmove(lines->bytes, lines->bytes + used, lines->length - used + 1);
+    lines->length -= used;
+}
+
 void traffic_receive(struct traffic *traffic, int64_t now_ns)
 {
-    char line[1024];
-    ssize_t got;
-    while ((got = recv(traffic->fd, line, sizeof line - 1, 0)) > 0) {
-        line[got] = '\0';
-        traffic_note(traffic, line, now_ns);
+    char bytes[READ_BYTES];
+    if (!traffic->path || (traffic->fd < 0 && !dial(traffic)))
+        return;
+    for (int i = 0; i < READS_MAX; i++) { /* the rest at the next look */
+        ssize_t got = recv(traffic->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (got <= 0) { /* it has ended, or has hung up */
+            hang_up(traffic);
+            return;
+        }
+        str_add_bytes(&traffic->lines, bytes, (size_t)got);
+        note_lines(traffic, now_ns);
     }
 }
 

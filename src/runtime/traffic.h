@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What requests saw, by service, out of HAProxy's request log (one datagram a request:
- * "request pool3 SERVER 200 17", the last in milliseconds from the first byte received to
- * the last sent). Counts are exact unless the log is lost; percentiles are over the last
- * window, of at most TRAFFIC_SAMPLES requests.
+ * What requests saw, by service, out of HAProxy's request log: a ring in its memory, read
+ * over its socket at every look (one line a request: "request pool3 SERVER 200 17", the last
+ * in milliseconds from the first byte received to the last sent). Counts are exact unless
+ * nobody looks for as long as the ring takes to fill (some 50,000 requests); percentiles are
+ * over the last window, of at most TRAFFIC_SAMPLES requests.
  */
 #ifndef TRANCHE_RUNTIME_TRAFFIC_H
 #define TRANCHE_RUNTIME_TRAFFIC_H
 
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/str.h"
 #include "runtime/router.h"
 
 enum { TRAFFIC_SAMPLES = 8192 };
@@ -31,7 +32,9 @@ struct traffic_backend {
 };
 
 struct traffic {
-    int fd; /* datagram socket; -1: closed */
+    char *path;       /* HAProxy's socket; NULL: not opened */
+    int fd;           /* connection to it; -1: none */
+    struct str lines; /* read, up to a line that is not whole */
     struct traffic_backend backends[ROUTER_BACKENDS];
 };
 
@@ -44,9 +47,9 @@ struct traffic_summary {
 
 void traffic_init(struct traffic *traffic);
 void traffic_done(struct traffic *traffic);
-/* Binds FOLDER/traffic.sock, replacing what a dead owner left. */
-int traffic_listen(struct traffic *traffic, const char *folder, struct error *err);
-/* Reads all datagrams that wait. */
+/* Reads from now on what the HAProxy of this state folder logs. */
+void traffic_open(struct traffic *traffic, const char *folder);
+/* Reads all that has been logged since; connects first, or again, where need be. */
 void traffic_receive(struct traffic *traffic, int64_t now_ns);
 /* One line of the log; others are passed over. */
 void traffic_note(struct traffic *traffic, const char *line, int64_t now_ns);

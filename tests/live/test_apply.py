@@ -35,6 +35,11 @@ def changed(name, change):
 plan = changed("batched", lambda i: i.update(batch=4))
 done = machine.up(plan, rates)
 checks.ok(done.returncode == 0, "up", done.stderr)
+# Late requests and percentiles are of all requests, however fast they come.
+burst = machine.load(2, {"alpha": 400, "beta": 200}, seed=2)
+burst.communicate(timeout=90)
+services = machine.status()["services"]
+checks.ok(all(s["observed"] == s["requests"] > 0 for s in services), "every request is observed", services)
 before = machine.status()
 load = machine.load(600, {"alpha": 15, "beta": 8})
 longer = changed("longer", lambda i: i.update(max_wait_ms=123.5))
