@@ -375,6 +375,27 @@ def test_profiles(cluster):
     print("\n".join(f"# {line}" for line in applied.stderr.splitlines()[:10]))
 
 
+def test_examples(cluster):
+    cluster.admin.ensure("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    for name in ("pool", "services", "day-night"):
+        done = cluster.kubectl("apply", "--server-side", "--dry-run=server", "-f", f"{ROOT}/examples/kubernetes/{name}.yaml", check=False)
+        checks.ok(done.returncode == 0, f"examples/kubernetes/{name}.yaml", done.stderr)
+
+
+def test_arguments(cluster):
+    """The program knows every option that the chart gives it: it gets as far as its kubeconfig."""
+    job = json.loads(cluster.kubectl("create", "--dry-run=client", "-o", "json", "-f", f"{ROOT}/deploy/cleanup.yaml"))
+    for name, workload in (
+            ("controller", cluster.admin.get("/apis/apps/v1/namespaces/tranche-system/deployments/tranche-controller")),
+            ("agent", cluster.admin.get("/apis/apps/v1/namespaces/tranche-agents/daemonsets/tranche-agent")),
+            ("clean-up", job)):
+        words = [word.replace("$(NODE_NAME)", "n").replace("$(POD_IP)", "127.0.0.1").replace("/run/tranche", cluster.folder)
+                 for word in workload["spec"]["template"]["spec"]["containers"][0]["args"]]
+        done = tranche(cluster, "/nowhere", *words, "--kubeconfig=/nowhere")
+        checks.ok(done.returncode == 4 and "/nowhere" in done.stderr, f"the program takes the {name}'s arguments",
+                  f"{done.returncode}: {done.stderr}")
+
+
 def test_clean_up(cluster, config):
     """No controller runs: objects keep their finalizer until the clean-up takes it off."""
     for plural in KINDS:
@@ -446,6 +467,8 @@ def main():
         test_agent_policy(cluster)
         config = test_check(cluster)
         test_profiles(cluster)
+        test_examples(cluster)
+        test_arguments(cluster)
         test_clean_up(cluster, config)
         test_plain_uninstall(cluster)
         test_chart(cluster)
