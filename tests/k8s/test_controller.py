@@ -135,7 +135,7 @@ def uninstall(checks, world):
 
 def main():
     checks = Checks()
-    with Cluster(scheduler=True, controllers=True) as cluster:
+    with Cluster(scheduler=True) as cluster:
         world = World(cluster, actuator="agent", nodes=4, proxied=True, lease_s=30)
         try:
             install(checks, world)
