@@ -19,7 +19,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-enum { BACKOFF_DOUBLINGS = 5, WAIT_SECONDS = 2 };
+enum { BACKOFF_DOUBLINGS = 5, WAIT_SECONDS = 2, LAG_SECONDS = 30 };
 
 /* One kind of call to the API server, of which one at a time is under way. */
 struct call_slot {
@@ -48,7 +48,11 @@ struct agent {
     struct call_slot create, status, resources;
     json_t *sent;     /* the status as written last; NULL: none */
     json_t *answered; /* … as the server has it since; NULL: not known */
-    char *reason;     /* of the last event */
+    /* Of the objects in the caches when they were written last: a watch may lag. */
+    char *status_base, *resources_base;
+    json_t *resources_sent; /* the patch; NULL: none */
+    int64_t resources_ns;   /* when that was */
+    char *reason;           /* of the last event */
     struct {
         unsigned long orders, changes, status_writes, resource_writes, refused;
     } counts;
@@ -243,6 +247,17 @@ static void create_object(struct agent *agent)
     agent->create.number = kube_client_start(agent->options.client, &call, created, agent);
 }
 
+static bool is_version(const json_t *object, const char *version)
+{
+    return version && !strcmp(kube_metadata(object, "resourceVersion"), version);
+}
+
+static void set_version(char **version, const json_t *object)
+{
+    free(*version);
+    *version = xstrdup(kube_metadata(object, "resourceVersion"));
+}
+
 static void forget_sent(struct agent *agent)
 {
     json_decref(agent->sent);
@@ -309,6 +324,7 @@ static void write_status(struct agent *agent, struct view *view)
                              .force = true};
     forget_sent(agent);
     agent->sent = json_incref(status);
+    set_version(&agent->status_base, view->object);
     agent->status.number =
         kube_client_start(agent->options.client, &call, status_written, agent);
 }
@@ -319,8 +335,9 @@ static void resources_written(void *context, const struct kube_answer *answer)
 
     if (call_done(agent, &agent->resources, "cannot publish the extended resources", answer)) {
         agent->counts.resource_writes++;
-        /* The watch brings what was written; until then the cache would ask for it again. */
-        agent->resources.not_before_ns = now_ns(agent) + SECOND_NS;
+        agent->resources_ns = now_ns(agent);
+    } else {
+        free(STEAL(agent->resources_base));
     }
 }
 
@@ -337,6 +354,16 @@ static void write_resources(struct agent *agent, const struct view *view)
     json_t *patch = agent_resources_patch(view->node, &agent->order, &agent->findings);
     if (!patch || !may_call(agent, &agent->resources))
         return;
+    /* The watch is to bring what was written; until then the cache asks for it again. */
+    int64_t patience_ns = agent->resources_ns + LAG_SECONDS * SECOND_NS;
+    if (is_version(view->node, agent->resources_base) &&
+        json_equal(patch, agent->resources_sent) && now_ns(agent) < patience_ns) {
+        look_again_at(agent, patience_ns);
+        return;
+    }
+    set_version(&agent->resources_base, view->node);
+    json_decref(agent->resources_sent);
+    agent->resources_sent = json_incref(patch);
     struct kube_call call = {
         .verb = KUBE_MERGE_PATCH,
         .target = {&KUBE_NODE, NULL, agent->options.node_name, "status"},
@@ -413,6 +440,7 @@ static void check_answered(struct agent *agent)
 
     if (object && agent->answered && !agent->status.number &&
         kube_watch_is_fresh(kube_cache_watch(agent->states)) &&
+        !is_version(object, agent->status_base) &&
         !json_equal(agent->answered, json_object_get(object, "status")))
         forget_sent(agent);
 }
@@ -563,6 +591,9 @@ void agent_free(struct agent *agent)
     agent_order_done(&agent->order);
     agent_findings_done(&agent->findings);
     forget_sent(agent);
+    free(agent->status_base);
+    free(agent->resources_base);
+    json_decref(agent->resources_sent);
     free(agent->reason);
     free(agent);
 }
