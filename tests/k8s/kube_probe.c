@@ -137,8 +137,8 @@ static void run_ensure(struct probe *probe, const json_t *command)
 
     int rc = kube_client_ensure(probe->client, &ensure, &object, &err);
     say(json_pack("{s:O, s:s, s:s, s:o*}", "id", json_object_get(command, "id"), "error",
-                  error_code_name((enum error_code)-rc), "text", rc < 0 ? err.text : "", "json",
-                  object));
+                  error_code_name((enum error_code) - rc), "text", rc < 0 ? err.text : "",
+                  "json", object));
 }
 
 /* ---- the cache ---- */
