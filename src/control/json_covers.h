@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /* Whether `actual` has all that `wanted` says: members of objects one by one (what is only in
- * actual does not matter, null in wanted means absent, as in a merge patch), lists item by item
- * and of one length, numbers by value. */
+ * actual does not matter; null in wanted means absent, as in a merge patch; an empty text, list
+ * or object may be absent), lists item by item and of one length, numbers by value. */
 bool json_covers(const json_t *actual, const json_t *wanted);
 
 /* The value at a path of member names, or NULL: json_at(object, "spec", "template", NULL). */

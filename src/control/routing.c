@@ -178,12 +178,14 @@ static void route_pods(struct router *router, const struct gpu_service *service,
 {
     const char *class =
         strcmp(name, service->meta.name) == 0 ? "" : name + strlen(service->meta.name) + 1;
-    size_t slices = slices_for(pods->items.count);
+    /* Without pods there is no slice: its address family could not be changed later. */
+    size_t slices = pods->items.count > 0 ? slices_for(pods->items.count) : 0;
     bool is_ipv6 = pods->items.count > 0 && strchr(pods->items.data[0]->ip, ':');
 
     want(router, &router->services, service_object(router, service, name, class));
     for (size_t s = 0; s < slices; s++) {
-        CLEANUP(free_ptr) char *slice_name = xasprintf("%s-%zu", name, s);
+        CLEANUP(free_ptr)
+        char *slice_name = xasprintf("%s-%s%zu", name, is_ipv6 ? "v6-" : "", s);
         json_t *metadata = metadata_of(router, service, slice_name, class);
         json_t *labels = json_object_get(metadata, "labels"), *endpoints = json_array();
         json_object_set_new(labels, SLICE_MANAGER_LABEL, json_string(SLICE_MANAGER));

@@ -289,7 +289,8 @@ static void tell_pool_conditions(const struct teller *teller,
     status_edit_condition(edit, "Reconciling", moving, moving ? "UnderWay" : "Settled", "%s",
                           moving ? "a plan is being made or carried out"
                                  : "there is nothing to do");
-    if (!stalled || (has_reason(stalled, "NoSafeTransition") && (!moving || teller->open)))
+    if (!stalled || has_reason(stalled, "CannotBeRead") ||
+        (has_reason(stalled, "NoSafeTransition") && (!moving || teller->open)))
         status_edit_condition(edit, "Stalled", false, "NotStalled", "it goes on by itself");
 }
 
@@ -362,6 +363,8 @@ static void tell_fault(const struct teller *teller, const struct world_fault *fa
 {
     struct status_edit edit;
 
+    if (fault->kind == &KIND_NODE_GPU_STATE)
+        return; /* its status is the agent's */
     status_edit_begin(&edit, teller->effects, fault->kind, fault->object, teller->now_s);
     status_edit_condition(&edit, "Stalled", true, "CannotBeRead", "%s", fault->text);
     status_edit_condition(&edit, "Ready", false, "CannotBeRead", "%s", fault->text);

@@ -647,10 +647,16 @@ static void find_stuck(struct step *step)
     }
 }
 
+static bool is_status(const json_t *condition, const char *status)
+{
+    const char *text = json_string_value(json_object_get(condition, "status"));
+
+    return text && strcmp(text, status) == 0;
+}
+
 static void tell_stalled(struct step *step, struct status_edit *edit)
 {
-    const json_t *before = status_edit_find(edit, "Stalled");
-    const char *was = json_string_value(json_object_get(before, "status"));
+    bool was_stalled = is_status(status_edit_find(edit, "Stalled"), "True");
 
     if (step->stuck < 0 || step->close) {
         status_edit_condition(edit, "Stalled", false, "NotStalled", "no action is stuck");
@@ -665,7 +671,7 @@ static void tell_stalled(struct step *step, struct status_edit *edit)
         action_kind_name(action->kind), gpu->board->profiles[action->profile].name,
         action->start, gpu->id, step->view.pool->action_timeout_seconds,
         state->reason && *state->reason ? ": " : "", state->reason ? state->reason : "");
-    if (!was || strcmp(was, "True") != 0)
+    if (!was_stalled)
         effect_event(step->effects, &KIND_TRANSITION, step->object->meta.json, true, "Stalled",
                      "%s %s takes longer than %d s", action->id, action_kind_name(action->kind),
                      step->view.pool->action_timeout_seconds);
@@ -681,6 +687,10 @@ static void tell_floor(struct step *step, struct status_edit *edit)
     const struct transition_action *action = action_of(step, (size_t)step->held);
     const struct transition_service *service =
         &step->transition->services.data[action->service];
+    if (!is_status(status_edit_find(edit, "FloorHeld"), "False"))
+        effect_event(step->effects, &KIND_TRANSITION, step->object->meta.json, true,
+                     "FloorWouldBreak", "%s drain of %s waits for capacity", action->id,
+                     service->name);
     status_edit_condition(edit, "FloorHeld", false, "FloorWouldBreak",
                           "%s drain of %s waits: without it the service would have less than "
                           "%.9g rps ready",
