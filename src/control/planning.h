@@ -55,7 +55,7 @@ void planning_decorate(json_t *object, const struct gpu_pool *pool, const char *
 struct planning_change {
     const char *target; /* name of the plan that it leads to */
     const struct plan *observed, *wanted;
-    int actions_max;
+    int actions_max, piece_gpus; /* as of struct reconcile_options */
 };
 bool planning_make_transition(const struct pool_view *view,
                               const struct planning_change *change, struct effects *effects,

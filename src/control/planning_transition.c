@@ -3,10 +3,11 @@
  * From the state that is there to the state that is wanted: a Transition object. Large ones
  * come in pieces, each a safe change of its own, the next planned from the state reached:
  *
- *     growth    of many GPUs that get instances and lose none, the first GROWTH_GPUS; nothing
- *               that serves is touched
- *     actions   the first actions_max of the order, which is a down-set of it: what each waits
- *               for is among them
+ *     GPUs      in a pool of more than POOL_GPUS_MAX GPUs the first PIECE_GPUS that differ,
+ * those that only gain instances before others, as far as every service has its floor when they
+ * are changed and the rest is not; what the rest gives is taken off the floor that the order
+ * has to hold actions   the first actions_max of the order, which is a down-set of it: what
+ * each waits for is among them
  */
 #include <assert.h>
 #include <math.h>
@@ -18,19 +19,22 @@
 
 enum {
     ACTIONS_MAX = 500,
-    CHANGED_GPUS_MAX = 512, /* more are not planned at once if some are growth alone */
-    GROWTH_GPUS = 128
+    PIECE_GPUS = 128,
 };
 
 struct maker {
     const struct pool_view *view;
     const struct planning_change *change;
     struct plan from, to;
-    bool growth_alone;
+    bool *chosen;     /* by GPU of the change: it is part of the piece */
+    double *left_rps; /* by service: above the floor when the piece is done */
+    bool is_piece;
 };
 
 static void maker_done(struct maker *maker)
 {
+    free(maker->chosen);
+    free(maker->left_rps);
     plan_done(&maker->from);
     plan_done(&maker->to);
 }
@@ -60,43 +64,87 @@ static void add_gpu(struct plan *plan, const struct plan_gpu *gpu)
         vec_add(&copy->instances, gpu->instances.data[i]);
 }
 
-static void add_services(struct plan *plan, const struct plan *like, bool with_floor)
+static double floor_of(const struct planning_change *change, size_t s)
 {
-    for (size_t s = 0; s < like->services.count; s++) {
-        struct plan_service service = like->services.data[s];
-        if (!with_floor)
-            service.required_rps = 0;
-        vec_add(&plan->services, service);
-    }
+    return fmin(change->observed->services.data[s].required_rps,
+                change->wanted->services.data[s].required_rps);
 }
 
-static void count_changed(const struct planning_change *change, size_t *ret_changed,
-                          size_t *ret_growth)
+static void add_rates(double *rates, const struct plan_gpu *gpu, double sign)
 {
-    *ret_changed = *ret_growth = 0;
-    for (size_t g = 0; g < change->observed->gpus.count; g++) {
-        const struct plan_gpu *observed = &change->observed->gpus.data[g],
-                              *wanted = &change->wanted->gpus.data[g];
-        if (planning_is_same_gpu(observed, wanted))
-            continue;
-        (*ret_changed)++;
-        *ret_growth += is_growth(observed, wanted);
-    }
+    for (size_t i = 0; i < gpu->instances.count; i++)
+        if (gpu->instances.data[i].service >= 0)
+            rates[gpu->instances.data[i].service] += sign * gpu->instances.data[i].rate_rps;
 }
 
-static void take_growth(struct maker *maker)
+/* Whether every service concerned keeps its floor when the GPU is changed too. */
+static bool may_join(struct maker *maker, size_t g)
+{
+    const struct plan_gpu *observed = &maker->change->observed->gpus.data[g],
+                          *wanted = &maker->change->wanted->gpus.data[g];
+    bool fits = true;
+
+    add_rates(maker->left_rps, observed, -1);
+    add_rates(maker->left_rps, wanted, 1);
+    for (size_t i = 0; i < observed->instances.count; i++) {
+        int service = observed->instances.data[i].service;
+        double floor_rps = service < 0 ? 0 : floor_of(maker->change, (size_t)service);
+        fits &= service < 0 || maker->left_rps[service] >= -1e-9 * floor_rps;
+    }
+    if (fits)
+        return true;
+    add_rates(maker->left_rps, observed, 1);
+    add_rates(maker->left_rps, wanted, -1);
+    return false;
+}
+
+static size_t piece_gpus(const struct planning_change *change)
+{
+    return change->piece_gpus > 0 ? (size_t)change->piece_gpus : PIECE_GPUS;
+}
+
+static size_t choose_piece(struct maker *maker)
 {
     const struct planning_change *change = maker->change;
+    size_t chosen = 0, most = piece_gpus(change);
 
-    for (size_t g = 0; g < change->observed->gpus.count && maker->from.gpus.count < GROWTH_GPUS;
-         g++) {
-        const struct plan_gpu *observed = &change->observed->gpus.data[g],
-                              *wanted = &change->wanted->gpus.data[g];
-        if (planning_is_same_gpu(observed, wanted) || !is_growth(observed, wanted))
-            continue;
-        add_gpu(&maker->from, observed);
-        add_gpu(&maker->to, wanted);
+    for (size_t s = 0; s < change->observed->services.count; s++)
+        maker->left_rps[s] =
+            change->observed->services.data[s].provided_rps - floor_of(change, s);
+    for (int growth = 1; growth >= 0; growth--)
+        for (size_t g = 0; g < change->observed->gpus.count && chosen < most; g++) {
+            const struct plan_gpu *observed = &change->observed->gpus.data[g],
+                                  *wanted = &change->wanted->gpus.data[g];
+            if (maker->chosen[g] || planning_is_same_gpu(observed, wanted) ||
+                is_growth(observed, wanted) != growth || !may_join(maker, g))
+                continue;
+            maker->chosen[g] = true;
+            chosen++;
+        }
+    return chosen;
+}
+
+/* The piece alone; each service requires of it what the other GPUs do not give. */
+static void take_piece(struct maker *maker)
+{
+    const struct planning_change *change = maker->change;
+    size_t services = change->observed->services.count;
+    double *elsewhere = xcalloc(services + 1, sizeof *elsewhere);
+
+    for (size_t g = 0; g < change->observed->gpus.count; g++) {
+        if (maker->chosen[g]) {
+            add_gpu(&maker->from, &change->observed->gpus.data[g]);
+            add_gpu(&maker->to, &change->wanted->gpus.data[g]);
+        } else {
+            add_rates(elsewhere, &change->observed->gpus.data[g], 1);
+        }
     }
+    for (size_t s = 0; s < services; s++) {
+        double required = fmax(0, floor_of(change, s) * (1 - 1e-9) - elsewhere[s]);
+        maker->from.services.data[s].required_rps = required;
+        maker->to.services.data[s].required_rps = required;
+    }
+    free(elsewhere);
 }
 
 /* All GPUs but the empty ones that stay so; of those as many as may be borrowed. */
@@ -117,18 +165,26 @@ static void take_all(struct maker *maker)
     }
 }
 
-static void choose_gpus(struct maker *maker)
+static void add_services(struct plan *plan, const struct plan *like)
 {
-    size_t changed, growth;
+    for (size_t s = 0; s < like->services.count; s++)
+        vec_add(&plan->services, like->services.data[s]);
+}
 
-    count_changed(maker->change, &changed, &growth);
-    maker->growth_alone = changed > CHANGED_GPUS_MAX && growth > 0;
+static void choose_gpus(struct maker *maker, bool whole)
+{
+    const struct planning_change *change = maker->change;
+    size_t gpus = change->observed->gpus.count;
+
     plan_init(&maker->from);
     plan_init(&maker->to);
-    add_services(&maker->from, maker->change->observed, !maker->growth_alone);
-    add_services(&maker->to, maker->change->wanted, !maker->growth_alone);
-    if (maker->growth_alone)
-        take_growth(maker);
+    add_services(&maker->from, change->observed);
+    add_services(&maker->to, change->wanted);
+    maker->chosen = xcalloc(gpus + 1, sizeof(bool));
+    maker->left_rps = xcalloc(change->observed->services.count + 1, sizeof(double));
+    maker->is_piece = !whole && gpus > 2 * piece_gpus(change) && choose_piece(maker) > 0;
+    if (maker->is_piece)
+        take_piece(maker);
     else
         take_all(maker);
 }
@@ -303,29 +359,35 @@ static void ensure(const struct maker *maker, const struct transition *transitio
     effect_ensure(effects, &KIND_TRANSITION, object)->reason = "transition";
 }
 
-bool planning_make_transition(const struct pool_view *view,
-                              const struct planning_change *change, struct effects *effects,
-                              struct error *err)
+static bool make(const struct pool_view *view, const struct planning_change *change, bool whole,
+                 struct effects *effects, struct error *err)
 {
     CLEANUP(maker_done) struct maker maker = {.view = view, .change = change};
     struct transition transition;
     struct transition_options options = {
         .algorithm = TRANSITION_DAG, .keep_ids = true, .seed = 1};
 
-    assert(change->observed->gpus.count == change->wanted->gpus.count);
-    choose_gpus(&maker);
+    choose_gpus(&maker, whole);
     if (transition_plan(&maker.from, &maker.to, &options, &transition, err) < 0)
-        return false;
+        return maker.is_piece && make(view, change, true, effects, err);
     if (transition.actions.count == 0) {
         transition_done(&transition);
         error_set(err, E_NO, "no action leads from the state to the plan");
         return false;
     }
-    if (maker.growth_alone)
+    if (maker.is_piece)
         set_floors(&maker, &transition);
     cut(&transition, change->actions_max > 0 ? (size_t)change->actions_max : ACTIONS_MAX);
     keep_named(&transition, view);
     ensure(&maker, &transition, effects);
     transition_done(&transition);
     return true;
+}
+
+bool planning_make_transition(const struct pool_view *view,
+                              const struct planning_change *change, struct effects *effects,
+                              struct error *err)
+{
+    assert(change->observed->gpus.count == change->wanted->gpus.count);
+    return make(view, change, false, effects, err);
 }

@@ -52,7 +52,8 @@ static void carry_on(struct pool_view *view, const struct reconcile_options *opt
     struct planning_change change = {.target = target.name,
                                      .observed = &observed,
                                      .wanted = &wanted,
-                                     .actions_max = options->actions_max};
+                                     .actions_max = options->actions_max,
+                                     .piece_gpus = options->piece_gpus};
     if (!planning_is_same(&observed, &wanted) &&
         !planning_make_transition(view, &change, effects, &err))
         tell_no_transition(view, &err, effects);

@@ -25,7 +25,9 @@ struct reconcile_options {
     const struct clock_source *clock; /* for that budget alone; NULL: none is kept */
     const struct executor *executor;  /* of plans; NULL: one thread */
     int actions_max;                  /* of one Transition object; 0: 500 */
-    int items_max;                    /* of one PartitionPlan object; 0: 4000 */
+    int piece_gpus; /* changed by one Transition in pools of more than twice as
+                       many; 0: 128 */
+    int items_max;  /* of one PartitionPlan object; 0: 4000 */
 };
 
 struct reconcile_figures { /* for /metrics */
@@ -35,7 +37,8 @@ struct reconcile_figures { /* for /metrics */
     bool floor_held, settled;
 };
 
-/* E_NOT_FOUND when there is no such pool and nothing that names it has to be let go; all other trouble becomes conditions and events. */
+/* E_NOT_FOUND when there is no such pool and nothing that names it has to be let go; all other
+ * trouble becomes conditions and events. */
 int reconcile_pool(struct world *world, const struct reconcile_options *options,
                    struct effects *ret_effects, struct reconcile_figures *ret_figures,
                    struct error *err);

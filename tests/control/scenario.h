@@ -25,7 +25,7 @@ struct scenario {
     int service_count;
     struct fake_snapshot past[SCENARIO_PAST]; /* earlier views, the newest first */
     int past_count;
-    int actions_max, items_max;
+    int actions_max, items_max, piece_gpus;
     unsigned long rounds, effects, checks;
     unsigned long carried_out; /* effects that reached the API server */
     long die_at;    /* the controller dies once: at this effect of all, from 1; 0: never */

@@ -66,6 +66,7 @@ static void set_up(struct run *run, uint64_t seed)
     scenario->verbose = getenv("TRANCHE_VERBOSE") != NULL;
     scenario->items_max = 1 + (int)rng_below(&run->rng, 8);
     scenario->actions_max = chance(run, 0.5) ? 2 + (int)rng_below(&run->rng, 10) : 0;
+    scenario->piece_gpus = seed % 3 == 0 ? 1 + (int)(seed % 2) : 0;
     scenario_add_pool(scenario, 1 + (int)rng_below(&run->rng, 2),
                       chance(run, 0.2) ? "{\"maxUnavailableGpus\": 1}" : NULL);
     scenario_add_profile(scenario, "bert", "a100-40gb", 10);
