@@ -27,6 +27,33 @@ static void set_up(struct scenario *scenario, int nodes, int gpus)
         fake_cluster_add_node(&scenario->cluster, mig_board_find("a100-40gb"), gpus);
 }
 
+static void test_covers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *actual, *wanted;
+        bool covers;
+    } cases[] = {
+        {"{\"a\": 1, \"b\": 2}", "{\"a\": 1.0}", true},
+        {"{\"a\": 1}", "{\"a\": 2}", false},
+        {"{\"a\": [{\"x\": 1, \"y\": 2}]}", "{\"a\": [{\"x\": 1}]}", true},
+        {"{\"a\": [1, 2]}", "{\"a\": [1]}", false},
+        {"{\"a\": null}", "{\"a\": []}", true},
+        {"{}", "{\"a\": \"\", \"b\": {}}", true},
+        {"{\"a\": [1]}", "{\"a\": []}", false},
+        {"{\"a\": 1}", "{\"a\": null}", false},
+        {"{}", "{\"a\": null}", true},
+        {"{}", "{\"a\": 0}", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *actual = json_loads(cases[i].actual, 0, NULL),
+               *wanted = json_loads(cases[i].wanted, 0, NULL);
+        assert_int_equal(json_covers(actual, wanted), cases[i].covers);
+        json_decref(actual);
+        json_decref(wanted);
+    }
+}
+
 static void test_start(void **state)
 {
     (void)state;
@@ -249,10 +276,15 @@ static void test_every_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),      cmocka_unit_test(test_demand),
-        cmocka_unit_test(test_template),   cmocka_unit_test(test_node_lost),
-        cmocka_unit_test(test_infeasible), cmocka_unit_test(test_floor_holds_drains),
-        cmocka_unit_test(test_uninstall),  cmocka_unit_test(test_every_effect),
+        cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_demand),
+        cmocka_unit_test(test_template),
+        cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_floor_holds_drains),
+        cmocka_unit_test(test_uninstall),
+        cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
