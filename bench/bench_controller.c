@@ -30,7 +30,7 @@ static size_t calls_all;
 
 static int64_t wall_s(void)
 {
-    return store.clock.time_ns / SECONDS + 1700000000;
+    return store.clock.time_ns / SECONDS + 1750000000;
 }
 
 static void on_request(void *context, const struct kube_request *request,
@@ -387,18 +387,18 @@ static double critical_path(const json_t *transition)
 static int transition_of_64(void)
 {
     struct process process;
-    const int models = 12, services = 32;
+    const int models = 12, services = 36;
     for (int i = 0; i < 20; i++)
         put_node(i);
     put_profiles(models);
     put_pool();
     for (int i = 0; i < services; i++)
-        put_service(i, models, i % 2 ? 1700 : 450);
+        put_service(i, models, i % 2 ? 1750 : 460);
     process_start(&process);
     bool good = settle(&process, 3600);
     size_t before = count_kind("/transitions/");
     for (int i = 0; i < services; i++)
-        put_service(i, models, i % 2 ? 450 : 1700);
+        put_service(i, models, i % 2 ? 460 : 1750);
     struct lap lap = lap_start();
     good = settle(&process, 3600) && good;
     lap_print("a change from day to night", &lap);

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
 # `tranche controller` without a cluster: its options, a server that is not there, its endpoints

@@ -197,6 +197,7 @@ class World:
 
     def add_node(self, node):
         self.kubelets.add(node, labels={"test/gpus": "yes"})
+        self.admin.merge(f"/api/v1/nodes/{node}", {"spec": {"taints": None}})  # "not ready", that of a new one
         if self.actuator == "sim":
             self.admin.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {
                 "tranche.dev/simulated-gpus": self.fleet, "tranche.dev/simulation": "create 0;delete 0"}}})
@@ -215,6 +216,10 @@ class World:
                    "--interval=1", "--listen=127.0.0.1:0", f"--kubeconfig={self.cluster.kubeconfig('admin')}"]
         environment = self.agent_environment(node)
         self.agents[node] = self.cluster.add_process(f"agent-{node}", command, environment)
+
+    def node_is_well(self, node):
+        item = self.admin.get(f"/api/v1/nodes/{node}")
+        return self.condition(item, "Ready")["status"] == "True" and not item["spec"].get("taints")
 
     # What is asked for.
 

@@ -259,8 +259,9 @@ class Faults:
         self.checks.ok(True, f"{name}: its capacity is made on the other nodes")
         left = {p["metadata"]["uid"] for p in world.pods()}
         self.checks.ok(lost <= left, f"{name}: its pods are not removed by force")
-        world.cluster.manager.kill()
         world.kubelets.find(node)
+        wait_for("the node is back", lambda: world.node_is_well(node))
+        world.cluster.manager.kill()
         self.count(name)
         world.settle()
         self.settled(f"{name}, and back")
