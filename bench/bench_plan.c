@@ -8,7 +8,8 @@
  *     bench_plan yaml SHAPE SERVICES SEED GPUS_EACH  the services of one case
  *     bench_plan cbc SHAPE SERVICES SEED GPUS_EACH [SECONDS]   CBC on the compact model, 60 s
  *
- * SHAPE is normal, lognormal, or mixed (four boards with prices and stock).
+ * SHAPE is normal, lognormal, mixed (four boards with prices and stock), or queue (normal
+ * under the queue rule; the others use batch).
  */
 #include <math.h>
 #include <stdio.h>
@@ -98,6 +99,16 @@ static const struct bench_case cases[] = {
     {"normal", 10000, 1, 4},  {"mixed", 20, 5, 3},       {"mixed", 200, 5, 3},
 };
 
+/* The rule by default, whose promises are most of the work and spread over threads. */
+static void run_threads(struct case_inputs *inputs)
+{
+    for (inputs->threads = 1; inputs->threads <= 4; inputs->threads *= 2) {
+        printf("threads %d: ", inputs->threads);
+        run_row(inputs, &(struct bench_case){"queue", 24, 5, 12});
+    }
+    inputs->threads = 1;
+}
+
 static int run_words(struct case_inputs *inputs, int argc, char **argv)
 {
     bool yaml = strcmp(argv[1], "yaml") == 0, cbc = strcmp(argv[1], "cbc") == 0;
@@ -129,6 +140,8 @@ int main(int argc, char **argv)
     static struct case_inputs inputs;
     case_inputs_read(&inputs);
     int status = argc > 1 ? run_words(&inputs, argc, argv) : 0;
+    if (argc == 1)
+        run_threads(&inputs);
     for (size_t i = 0; argc == 1 && i < sizeof cases / sizeof *cases; i++) {
         if (strcmp(cases[i].shape, "mixed") == 0 && strcmp(cases[i - 1].shape, "mixed") != 0)
             case_inputs_add_boards(&inputs);

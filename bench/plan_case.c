@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/executor.h"
 #include "base/rng.h"
 #include "plan/run.h"
 
@@ -87,7 +88,8 @@ void plan_case_write(const struct case_inputs *inputs, const struct plan_case *d
                  "- {name: s%d, model: %s, rate_rps: %.3f, latency_ms: 100, percentile: 90}\n",
                  i, inputs->models[m], rate_rps);
     }
-    str_add(text, "latency_rule: batch\n");
+    str_addf(text, "latency_rule: %s\n",
+             strcmp(drawn->shape, "queue") == 0 ? "queue" : "batch");
     if (strcmp(drawn->shape, "mixed") == 0)
         str_addf(text,
                  "fleet:\n- {board: a100-40gb, count: %d, price: 1.0}\n"
@@ -109,7 +111,9 @@ double plan_case_time(const struct case_inputs *inputs, const struct str *yaml,
         exit(1);
     }
     struct plan_request request = plan_request_default(&services, &inputs->rows);
+    const struct executor executor = {.workers = inputs->threads > 0 ? inputs->threads : 1};
     request.settings.clock = clock_real();
+    request.settings.executor = &executor;
     int64_t start_ns = clock_now_ns(clock_real());
     if (plan_run(&request, ret_plan, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);

@@ -16,6 +16,7 @@ struct case_inputs {
     const char *models[64];
     int model_count;
     double best_rps[64]; /* of each model on the largest slice, within 100 ms */
+    int threads;         /* that plan_case_time() plans with; 0: one */
 };
 
 /* Reads examples/paper/measurements.csv below $TRANCHE_SOURCE_ROOT (or the current
@@ -28,7 +29,8 @@ void case_inputs_done(struct case_inputs *inputs);
 void case_inputs_add_boards(struct case_inputs *inputs);
 
 struct plan_case {
-    const char *shape; /* normal, lognormal, or mixed: four boards with prices and stock */
+    const char *shape; /* normal, lognormal, mixed: four boards with prices and stock, or queue:
+                        * normal under that rule, promises included */
     int services;
     double gpus_each; /* the mean demand of a service, in GPUs */
     uint64_t seed;

@@ -206,6 +206,8 @@ static int read_identity(struct reader *reader, const struct yaml_node *map,
         rc = read_text(reader, map, "model", &service->model, err);
     if (rc < 0)
         return rc;
+    service->model_line = yaml_get(map, "model")->line;
+    service->model_column = yaml_get(map, "model")->column;
     ptrdiff_t earlier = map_find(&reader->names, service->name);
     if (earlier >= 0)
         return yaml_error(reader->yaml, yaml_get(map, "name"), err,
@@ -516,8 +518,9 @@ int service_set_match(const struct service_set *set, const struct measurement_se
         const char *nearest = text_nearest(service->model, names, models.count);
         rc = error_set(
             err, E_INPUT,
-            "%s:%u:1: model \"%s\" of service \"%s\" is not in the measurements%s%s%s",
-            services_path, service->line, service->model, service->name,
+            "%s:%u:%u: model \"%s\" of service \"%s\" is not in the measurements%s%s%s",
+            services_path, service->model_line, service->model_column, service->model,
+            service->name,
             nearest ? ", did you mean \"" : ", expected one of its models",
             nearest ? nearest : "", nearest ? "\"?" : "");
     }

@@ -26,7 +26,8 @@ struct service {
     int min_instances;
     enum spread spread;
     int priority;
-    unsigned line;
+    unsigned line;                     /* of the service */
+    unsigned model_line, model_column; /* of its model's name */
 };
 
 /* An instance fixed by hand on a listed GPU. */

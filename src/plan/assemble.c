@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plan document out of labelled slots. GPUs come in the order of the solution, then
- * partly taken GPUs that got nothing new.
+ * partly taken GPUs that got nothing new; with an earlier plan by their ids.
  */
 #include "plan/assemble.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/seats.h"
@@ -144,6 +145,12 @@ static void add_gpu(struct assembly *assembly, const struct solution_gpu *gpu,
           compare_starts);
 }
 
+/* g2 before g10. */
+static int compare_ids(const void *a, const void *b)
+{
+    return strverscmp(((const struct plan_gpu *)a)->id, ((const struct plan_gpu *)b)->id);
+}
+
 static void count_used(const struct problem *problem, const struct solution *solution,
                        struct plan *plan)
 {
@@ -231,6 +238,10 @@ static int add_gpus(struct assembly *assembly, const struct solution *solution,
     int rc = spread_labels(problem, seats, &full, err);
     for (size_t g = 0; rc == 0 && g < full.gpus.count; g++)
         add_gpu(assembly, &full.gpus.data[g], &seats[g]);
+    /* An earlier plan's ids come back in any order. */
+    if (problem->from && assembly->plan->gpus.count > 0)
+        qsort(assembly->plan->gpus.data, assembly->plan->gpus.count,
+              sizeof *assembly->plan->gpus.data, compare_ids);
     return rc;
 }
 

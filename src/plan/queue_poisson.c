@@ -45,12 +45,14 @@ void poisson_set(struct poisson *poisson, double mean)
     double inverse = mean > 0 ? 1 / mean : 0;
     values[mode - low] = value;
     int k = mode;
-    for (double v = value; k < high && (v > NEGLIGIBLE || k < mean); k++)
-        values[k + 1 - low] = v *= mean / (k + 1);
+    double next = k + 1, v = value;
+    for (; k < high && (v > NEGLIGIBLE || k < mean); k++, next += 1)
+        values[k + 1 - low] = v *= mean / next;
     poisson->high = k;
     k = mode;
-    for (double v = value; k > low && v > NEGLIGIBLE; k--)
-        values[k - 1 - low] = v *= k * inverse;
+    v = value;
+    for (double number = k; k > low && v > NEGLIGIBLE; k--, number -= 1)
+        values[k - 1 - low] = v *= number * inverse;
     poisson->mean = mean;
     poisson->low = k;
     poisson->base = low;

@@ -78,7 +78,8 @@ static struct rule_promise apply_queue(const struct rule *rule, const struct rul
     if (promise.rate_rps > 0)
         promise.verdict = RULE_USABLE;
     double at_rps = promise.rate_rps > 0 ? promise.rate_rps : limit_rps * 1e-3;
-    promise.latency_ms = queue_latency_ms(rule->queue, &server, &objective, at_rps);
+    if (promise.rate_rps == 0 || promise.rate_rps >= query->enough_rps)
+        promise.latency_ms = queue_latency_ms(rule->queue, &server, &objective, at_rps);
     free(sizes);
     free(latencies_ms);
     return promise;

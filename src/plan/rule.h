@@ -33,7 +33,8 @@ struct rule {
 /* What `row` promises to `service`. Rows of the same model, board, slice and process count
  * that serve smaller batches are read for the queue rule: `siblings` lists row indices
  * among which they are. `enough_rps`: a promise that cannot exceed this is not computed
- * (the queue rule is dear), and comes back as RULE_TOO_SLOW with latency NAN. */
+ * (the queue rule is dear), and comes back as RULE_TOO_SLOW with latency NAN; of one that
+ * does not reach it the latency is NAN. */
 struct rule_query {
     const struct service *service;
     int row;

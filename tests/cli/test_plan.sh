@@ -155,7 +155,7 @@ bad "an empty measurements file" "$s" empty 3 "empty"
 bad "a binary file" "$s" binary 3 "binary:"
 bad "a line of 10 MB" "$s" long.csv 3 "long.csv:2"
 bad "a number that is none" "$s" nan.csv 3 "nan.csv:2:20"
-bad "an unknown model" unknown.yaml "$m" 3 "unknown.yaml:2"
+bad "an unknown model" unknown.yaml "$m" 3 "unknown.yaml:2:20:"
 bad "a directory" . "$m" 4 "."
 bad "a file that is not there" none.yaml "$m" 4 "none.yaml"
 tranche plan -s "$s" -m "$m" -o /no/such/folder/plan.json
