@@ -32,6 +32,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -210,6 +211,8 @@ class Cluster:
         self.helpers = []  # with a close()
         self.users = {"admin": "admin-token"}
         atexit.register(self.stop)
+        if threading.current_thread() is threading.main_thread():  # what ends a test that hangs
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         self.authority = Authority(self.folder)
         self.certificate = self.authority.sign("server", "/CN=kube-apiserver", "IP:127.0.0.1,DNS:localhost")
         self.admin_certificate = self.authority.sign("admin", "/O=system:masters/CN=admin-by-certificate")
