@@ -105,7 +105,7 @@ static void signals_release(const struct signal_hold *hold)
 }
 
 /* 0, or -1 with errno. */
-static int write_all(int fd, const void *bytes, size_t length)
+int file_write_all(int fd, const void *bytes, size_t length)
 {
     assert(bytes || length == 0);
     const char *rest = bytes;
@@ -126,7 +126,7 @@ static int write_stream(int fd, const char *name, const void *bytes, size_t leng
 {
     CLEANUP(signals_release) struct signal_hold hold = signals_hold(false);
     (void)hold;
-    if (write_all(fd, bytes, length) < 0)
+    if (file_write_all(fd, bytes, length) < 0)
         return error_set_errno(err, E_IO, "%s: cannot write", name);
     return 0;
 }
@@ -255,7 +255,7 @@ struct content {
 static int temporary_fill(const struct content *content, const struct temporary *temporary)
 {
     assert(temporary->fd >= 0);
-    if (write_all(temporary->fd, content->bytes, content->length) < 0 ||
+    if (file_write_all(temporary->fd, content->bytes, content->length) < 0 ||
         (content->replaced && copy_attributes(content->replaced, temporary->fd) < 0))
         return -1;
     return fsync(temporary->fd);

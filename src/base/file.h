@@ -28,6 +28,10 @@ int file_make_dirs(const char *path, unsigned mode, struct error *err);
 /* "sha256:<hex>" of bytes into ret[72]. */
 void file_sha256(const void *bytes, size_t length, char ret[72]);
 
+/* Writes all bytes to an open descriptor, also a pipe or socket, going on after signals. 0, or
+ * -1 with errno. */
+int file_write_all(int fd, const void *bytes, size_t length);
+
 /* An exclusive advisory lock on path (created 0600 if missing), released by close() of
  * *ret_fd or process end. Held by another: E_BUSY, with its pid where known. */
 int file_lock(const char *path, int *ret_fd, struct error *err);

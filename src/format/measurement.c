@@ -89,6 +89,14 @@ int measurement_latency_column(const struct measurement *row, double percentile)
     return -1;
 }
 
+bool measurement_same_key(const struct measurement *a, const struct measurement *b)
+{
+    assert(a->model && b->model);
+    return strcmp(a->model, b->model) == 0 && a->board == b->board &&
+           a->profile == b->profile && a->batch == b->batch && a->procs == b->procs &&
+           a->task == b->task;
+}
+
 void measurement_set_done(struct measurement_set *set)
 {
     vec_done(&set->rows);

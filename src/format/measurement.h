@@ -61,6 +61,9 @@ struct measurement_set {
     char sha256[72];                 /* of the file's bytes, "" when made here */
 };
 
+/* Whether two rows are of the same thing: model, board, slice, batch, procs, task. */
+bool measurement_same_key(const struct measurement *a, const struct measurement *b);
+
 /* Frees rows and texts. */
 void measurement_set_done(struct measurement_set *set);
 

@@ -126,12 +126,8 @@ static int write_line(struct runner *runner, const json_t *json, struct error *e
     CLEANUP(str_done) struct str line = STR_EMPTY;
     json_write_line(json, &line);
     str_add_char(&line, '\n');
-    for (size_t written = 0; written < line.length;) {
-        ssize_t count = write(runner->journal_fd, line.bytes + written, line.length - written);
-        if (count < 0 && errno != EINTR)
-            return error_set_errno(err, E_IO, "%s: cannot write", runner->options->journal);
-        written += count > 0 ? (size_t)count : 0;
-    }
+    if (file_write_all(runner->journal_fd, line.bytes, line.length) < 0)
+        return error_set_errno(err, E_IO, "%s: cannot write", runner->options->journal);
     if (fsync(runner->journal_fd) < 0 && errno != EINVAL)
         return error_set_errno(err, E_IO, "%s: cannot write", runner->options->journal);
     return 0;

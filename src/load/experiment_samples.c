@@ -6,7 +6,6 @@
 #include "load/experiment_samples.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -90,18 +89,6 @@ static void add_lines(const json_t *samples, const struct origin *origin, struct
     }
 }
 
-static int write_all(struct sample_file *file, const struct str *text, struct error *err)
-{
-    for (size_t written = 0; written < text->length;) {
-        ssize_t count = write(file->fd, text->bytes + written, text->length - written);
-        if (count < 0 && errno != EINTR)
-            return error_set_errno(err, E_IO, "%s: cannot write", file->path);
-        written += count > 0 ? (size_t)count : 0;
-    }
-    file->length += (off_t)text->length;
-    return 0;
-}
-
 int sample_file_move(struct sample_file *file, json_t *run, size_t cell, int repetition,
                      struct error *err)
 {
@@ -115,7 +102,12 @@ int sample_file_move(struct sample_file *file, json_t *run, size_t cell, int rep
             add_lines(samples, &(struct origin){cell, i, repetition}, &text);
         json_object_del(holder, MEMBER);
     }
-    return file->fd < 0 ? 0 : write_all(file, &text, err);
+    if (file->fd < 0)
+        return 0;
+    if (file_write_all(file->fd, text.bytes, text.length) < 0)
+        return error_set_errno(err, E_IO, "%s: cannot write", file->path);
+    file->length += (off_t)text.length;
+    return 0;
 }
 
 void sample_file_close(struct sample_file *file)

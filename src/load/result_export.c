@@ -98,12 +98,6 @@ static void fill_figures(const json_t *cell, struct measurement *row, struct are
     }
 }
 
-static bool same_key(const struct measurement *a, const struct measurement *b)
-{
-    return strcmp(a->model, b->model) == 0 && a->profile == b->profile &&
-           a->batch == b->batch && a->procs == b->procs && a->task == b->task;
-}
-
 /* The one extra column: whether figures should be believed. */
 static void add_verdict(const json_t *cell, struct measurement *row, struct arena *arena)
 {
@@ -128,7 +122,7 @@ static int add_measurement(const json_t *cell, struct measurement_set *set, stru
     fill_figures(cell, &row, &set->arena);
     add_verdict(cell, &row, &set->arena);
     for (size_t i = 0; i < set->rows.count; i++)
-        if (same_key(&set->rows.data[i], &row))
+        if (measurement_same_key(&set->rows.data[i], &row))
             return 0; /* another mode of the same cell: the first counts */
     vec_add(&set->rows, row);
     return 0;

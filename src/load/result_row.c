@@ -74,19 +74,12 @@ static size_t find_column(struct measurement_set *set, const char *name)
     return count;
 }
 
-static bool same_key(const struct measurement *a, const struct measurement *b)
-{
-    return strcmp(a->model, b->model) == 0 && a->board == b->board &&
-           a->profile == b->profile && a->batch == b->batch && a->procs == b->procs &&
-           a->task == b->task;
-}
-
 /* A place for the row: that of its key, or a new one. */
 static struct measurement *place_row(struct measurement_set *set, const struct measurement *row)
 {
     assert(row->board);
     for (size_t i = 0; i < set->rows.count; i++)
-        if (same_key(&set->rows.data[i], row))
+        if (measurement_same_key(&set->rows.data[i], row))
             return &set->rows.data[i];
     return vec_push(&set->rows);
 }

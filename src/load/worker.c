@@ -66,15 +66,8 @@ static int64_t now_ns(clockid_t clock)
 /* Writes all that was appended; a parent that is gone ends the worker. */
 static void flush_out(struct worker *worker)
 {
-    size_t done = 0;
-    while (done < worker->out.length) {
-        ssize_t got = write(STDOUT_FILENO, worker->out.bytes + done, worker->out.length - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            _exit(EXIT_RUN);
-        done += (size_t)got;
-    }
+    if (file_write_all(STDOUT_FILENO, worker->out.bytes, worker->out.length) < 0)
+        _exit(EXIT_RUN);
     str_clear(&worker->out);
 }
 

@@ -39,8 +39,9 @@ static bool any_run(const json_t *runs, bool valid)
     return false;
 }
 
-static int instances_of(const json_t *runs)
+int bench_cell_instances(const json_t *cell)
 {
+    const json_t *runs = json_object_get(cell, "runs");
     size_t most = 1;
     for (size_t i = 0; i < json_array_size(runs); i++) {
         size_t count = json_array_size(json_object_get(json_array_get(runs, i), "instances"));
@@ -86,7 +87,7 @@ struct bench_cells bench_cells_read(const json_t *document)
             .batch = whole_of(key, "batch", 1),
             .procs = whole_of(key, "procs", 1),
             .sequence = whole_of(key, "sequence", 0),
-            .instances = instances_of(runs),
+            .instances = bench_cell_instances(json),
             .compute_slices = compute_slices_of(key),
             .ok = any_run(runs, false),
             .valid = any_run(runs, true),

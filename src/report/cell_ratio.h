@@ -26,6 +26,9 @@ struct bench_cell {
 struct bench_cells {
     VEC(struct bench_cell) list;
 };
+/* How many slices were measured together in a cell of the document; at least 1. */
+int bench_cell_instances(const json_t *cell);
+
 struct bench_cells bench_cells_read(const json_t *document);
 void bench_cells_done(struct bench_cells *cells);
 

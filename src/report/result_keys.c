@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/str.h"
 #include "draw/canvas.h"
+#include "report/cell_ratio.h"
 
 /* On one axis of a chart: names beyond are cut off. */
 enum { AXIS_CHARACTERS = 64 };
@@ -34,18 +35,6 @@ const char *result_value_text(struct arena *arena, const json_t *value)
     return arena_strdup(arena, text.bytes);
 }
 
-/* How often a cell's slice was there at once. */
-static size_t instances_of(const json_t *cell)
-{
-    const json_t *runs = json_object_get(cell, "runs");
-    size_t most = 1;
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        size_t count = json_array_size(json_object_get(json_array_get(runs, i), "instances"));
-        most = count > most ? count : most;
-    }
-    return most;
-}
-
 /* The value of a key. A rate is that of all slices together, so that slices at work together
  * stand beside one that takes as much. */
 static const char *cell_value(struct arena *arena, const json_t *cell, const char *name)
@@ -58,7 +47,7 @@ static const char *cell_value(struct arena *arena, const json_t *cell, const cha
     if (!colon || end == colon + 1 || *end)
         return result_value_text(arena, value);
     return arena_printf(arena, "%.*s %g/s", (int)(colon - load), load,
-                        rate * (double)instances_of(cell));
+                        rate * bench_cell_instances(cell));
 }
 
 static void note_key(struct results *results, const char *name, const json_t *cell)
