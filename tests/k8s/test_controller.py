@@ -3,11 +3,13 @@
 agent` on a simulated driver; two controllers, one of which leads. The floor of every service is
 watched from the first plan to the end.
 """
+import json
+import subprocess
 import time
 
 from api import wait_for
 from cluster import Checks, Cluster
-from controller_world import GROUP, SERVICES, World, dump
+from controller_world import GROUP, SERVICES, TRANCHE, World, dump
 
 DAY = {"ranker": 500, "vision": 300, "speech": 60}
 NIGHT = {"ranker": 120, "vision": 700, "speech": 100}
@@ -15,9 +17,6 @@ NIGHT = {"ranker": 120, "vision": 700, "speech": 100}
 
 def machine(world, node):
     """The instances that a node's driver has, as (slice, start) by GPU."""
-    import json
-    import subprocess
-    from controller_world import TRANCHE
     done = subprocess.run([TRANCHE, "gpu", "list", "--driver", "sim", "--json"], capture_output=True, text=True,
                           env=world.agent_environment(node), timeout=60)
     assert done.returncode == 0, done.stderr
@@ -41,6 +40,14 @@ def drivers_agree(world):
     for node in world.nodes:
         found.update(machine(world, node))
     return all(set(slots) <= set(found.get(gpu, [])) for gpu, slots in planned(world).items())
+
+
+def preflight(checks, world):
+    done = subprocess.run([TRANCHE, "controller", "--check", "--json", "--namespace=tranche-system",
+                           f"--kubeconfig={world.cluster.kubeconfig('admin')}"], capture_output=True, text=True,
+                          timeout=600)
+    checks.ok(done.returncode == 0 and json.loads(done.stdout)["ok"], "controller --check: ready",
+              done.stdout[:2000] + done.stderr)
 
 
 def install(checks, world):
@@ -138,6 +145,7 @@ def main():
     with Cluster(scheduler=True) as cluster:
         world = World(cluster, actuator="agent", nodes=4, proxied=True, lease_s=30)
         try:
+            preflight(checks, world)
             install(checks, world)
             steady(checks, world)
             change(checks, world, DAY | {"speech": 140}, "demand up")
