@@ -291,7 +291,7 @@ static const struct field pool_spec[] = {
      AT(gpu_pool, max_unavailable_gpus), .maximum = 100000, .fallback = "0"},
     {"replanSeconds", "Least time between two plans.", FIELD_INT, AT(gpu_pool, replan_seconds),
      .maximum = 86400, .fallback = "30"},
-    {"headroom", "A plan that provides the required rates times this is left alone.",
+    {"headroom", "Plans are made for the required rates times this.",
      FIELD_NUMBER, AT(gpu_pool, headroom), .minimum = 1, .maximum = 100, .fallback = "1"},
     {"actionTimeoutSeconds", "An action that takes longer makes its Transition Stalled.",
      FIELD_INT, AT(gpu_pool, action_timeout_seconds), .minimum = 1, .maximum = 86400,

@@ -74,7 +74,7 @@ struct gpu_pool {
     int spare_gpus;           /* that a transition may borrow */
     int max_unavailable_gpus; /* touched at once; 0: no limit */
     int replan_seconds;       /* least time between two plans; default 30 */
-    double headroom;          /* a plan that provides rate × this is left alone; default 1.0 */
+    double headroom;          /* plans are made for rate × this; default 1.0 */
     int action_timeout_seconds; /* then Stalled; default 600 */
     bool paused;
 };

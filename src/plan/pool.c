@@ -36,7 +36,7 @@ void cover_pool_init(struct cover_pool *pool, const struct problem *problem,
                 found = list.count;
                 memcpy(kept, list.rows, (size_t)found * slots * sizeof *kept);
             }
-            if (!complete)
+            if (!complete || margin == 0) /* all prices are 0: no wider margin */
                 break;
         }
         for (size_t k = 0; k < (size_t)found * slots; k++)

@@ -171,4 +171,28 @@ err_has "cut.json:" "a truncated plan: the place"
 tranche plan -s "$s"
 is_status 2 "no measurements named"
 
+# All slots are of one kind and some are kept: what is left to plan has no price at all.
+cat >one_kind.csv <<'END'
+model,board,slice,batch,procs,throughput_rps,latency_ms_p99
+bert,h100-80gb-sxm5,1g.10gb,1,1,60,36.667
+bert,h100-80gb-sxm5,1g.10gb,4,1,90,64.444
+resnet,h100-80gb-sxm5,1g.10gb,1,1,100,22
+resnet,h100-80gb-sxm5,1g.10gb,4,1,150,38.667
+END
+rates() {
+    cat <<END
+services:
+  - {name: ranker, model: bert, rate_rps: $1, latency_ms: 200}
+  - {name: vision, model: resnet, rate_rps: $2, latency_ms: 200}
+fleet: [{board: h100-80gb-sxm5, count: 2}]
+END
+}
+rates 220 150 >day.yaml
+rates 60 420 >night.yaml
+tranche plan -s day.yaml -m one_kind.csv -o day.json
+tranche plan -s night.yaml -m one_kind.csv --from day.json -o night.json
+is_status 0 "planning again where nothing has a price ends"
+tranche plan verify night.json -s night.yaml -m one_kind.csv
+is_status 0 "and the plan is right"
+
 finish

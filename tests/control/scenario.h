@@ -39,7 +39,6 @@ struct scenario_round {
     long long epoch; /* 0: 1 */
     int stop_at;     /* the controller dies at this effect, from 0; -1: it lives */
     bool stop_after; /* … after it was carried out, else before */
-    bool say_failed; /* … and it was carried out although the controller hears an error */
     bool twice;      /* every effect is carried out twice */
     int age;         /* so many snapshots old is the view; 0: fresh */
     unsigned stale_kinds; /* bits of enum fake_kind that are that old; 0: all */
