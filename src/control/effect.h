@@ -29,9 +29,10 @@ struct effect {
     const char *manager;          /* static: MANAGER_… */
     json_t *body;                 /* owned; of an event: the object it is about */
     char *uid, *resource_version; /* owned preconditions, or NULL */
-    bool destructive;             /* only on a fresh cache, after a quorum read of the object */
-    const char *reason;           /* static: of an event; else what it is for, in logs */
-    char *note;                   /* owned: of an event */
+    bool yields;        /* apply: an object of that name that is not ours is left alone */
+    bool destructive;   /* only on a fresh cache, after a quorum read of the object */
+    const char *reason; /* static: of an event; else what it is for, in logs */
+    char *note;         /* owned: of an event */
     bool warning;
 };
 

@@ -179,6 +179,45 @@ static void look(struct job *job, enum job_phase phase)
     start_call(job, phase, &(struct kube_call){.verb = KUBE_GET, .target = target});
 }
 
+static bool is_ours(const json_t *object)
+{
+    const char *manager = json_string_value(json_object_get(
+        json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_MANAGED_BY));
+
+    return manager && strcmp(manager, "tranche") == 0;
+}
+
+/* Somebody else's object has the name: it stays as it is, and its events say why nothing
+ * comes of ours. The other effects go on. */
+static void yield(struct job *job, const json_t *object)
+{
+    const struct effect *effect = effect_of(job);
+    struct execution *execution = job->execution;
+
+    if (execution->options.events)
+        kube_events_emit(execution->options.events,
+                         &(struct kube_event){.kind = effect->object_kind,
+                                              .object = object,
+                                              .warning = true,
+                                              .reason = "NameTaken",
+                                              .action = execution->options.action,
+                                              .note = "a GpuService of this name needs it: "
+                                                      "rename one of them, or delete this"});
+    execution->outcome.carried_out++;
+    end_job(job);
+}
+
+/* The read before an object is made under a name that may be somebody else's. */
+static void on_name_looked(struct job *job, const struct kube_answer *answer)
+{
+    if (answer->error.code != E_NONE && answer->error.code != E_NOT_FOUND)
+        fail(job, EXECUTE_FAILED, answer);
+    else if (answer->error.code == E_NONE && !is_ours(answer->json))
+        yield(job, answer->json);
+    else
+        write_effect(job);
+}
+
 /* The quorum read before something destructive. */
 static void on_looked(struct job *job, const struct kube_answer *answer)
 {
@@ -264,7 +303,10 @@ static void on_answer(void *context, const struct kube_answer *answer)
     job->call = 0;
     switch (job->phase) {
     case JOB_LOOK:
-        on_looked(job, answer);
+        if (effect_of(job)->yields)
+            on_name_looked(job, answer);
+        else
+            on_looked(job, answer);
         break;
     case JOB_CHECK:
         on_checked(job, answer);
@@ -322,7 +364,7 @@ static void start_job(struct execution *execution, size_t index)
     *job = (struct job){.execution = execution, .index = index, .next = execution->jobs};
     execution->jobs = job;
     execution->job_count++;
-    if (effect_of(job)->destructive)
+    if (effect_of(job)->destructive || effect_of(job)->yields)
         look(job, JOB_LOOK);
     else
         write_effect(job);

@@ -6,7 +6,8 @@
  *
  *     ensure    created under its name; AlreadyExists, or no clear answer: read what is there,
  *               and take it for ours if NOTE_HASH is the same
- *     apply     server-side, forced, with the effect's manager
+ *     apply     server-side, forced, with the effect's manager; one that yields is preceded by a
+ *               read, and leaves an object without our label alone, with an event
  *     patch     merge patch, tied to the effect's resourceVersion where it has one
  *     delete    with the UID, and the resourceVersion where tied, as preconditions; an object
  *               that is gone, or has a deletionTimestamp already, is well

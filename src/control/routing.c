@@ -93,10 +93,21 @@ static void want(struct router *router, struct there *there, json_t *object)
 
     if (at >= 0)
         there->wanted[at] = true;
-    if (at >= 0 && json_covers(there->list->items[at], object))
+    if (at >= 0 && json_covers(there->list->items[at], object)) {
         json_decref(object);
-    else
-        effect_apply(router->effects, there->kind, object)->reason = APPLY_REASON;
+        return;
+    }
+    struct effect *effect = effect_apply(router->effects, there->kind, object);
+    effect->reason = APPLY_REASON;
+    effect->yields = at < 0;
+}
+
+static bool is_there(const struct there *there, const struct gpu_service *service,
+                     const char *name)
+{
+    CLEANUP(free_ptr) char *key = xasprintf("%s/%s", service->meta.namespace, name);
+
+    return map_find(&there->names, key) >= 0;
 }
 
 /* The GpuService is there, and cannot be read: its routing stays as it is. */
@@ -183,6 +194,9 @@ static void route_pods(struct router *router, const struct gpu_service *service,
     bool is_ipv6 = pods->items.count > 0 && strchr(pods->items.data[0]->ip, ':');
 
     want(router, &router->services, service_object(router, service, name, class));
+    /* Slices name their Service: none before it is seen to be ours. */
+    if (!is_there(&router->services, service, name))
+        return;
     for (size_t s = 0; s < slices; s++) {
         CLEANUP(free_ptr)
         char *slice_name = xasprintf("%s-%s%zu", name, is_ipv6 ? "v6-" : "", s);
