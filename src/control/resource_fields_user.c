@@ -115,6 +115,8 @@ static const struct field service_status[] = {
 };
 
 static const struct field_rule service_spec_rules[] = {
+    {"self.pool == oldSelf.pool",
+     "a service stays in its pool: make another one there, and delete this one when it serves"},
     {"self.task == 'training' || has(self.latencyMs)",
      "latencyMs is missing: an inference service has a latency objective"},
     {"self.task == 'inference' || (!has(self.latencyMs) && !has(self.maxWaitMs))",
@@ -291,8 +293,8 @@ static const struct field pool_spec[] = {
      AT(gpu_pool, max_unavailable_gpus), .maximum = 100000, .fallback = "0"},
     {"replanSeconds", "Least time between two plans.", FIELD_INT, AT(gpu_pool, replan_seconds),
      .maximum = 86400, .fallback = "30"},
-    {"headroom", "Plans are made for the required rates times this.",
-     FIELD_NUMBER, AT(gpu_pool, headroom), .minimum = 1, .maximum = 100, .fallback = "1"},
+    {"headroom", "Plans are made for the required rates times this.", FIELD_NUMBER,
+     AT(gpu_pool, headroom), .minimum = 1, .maximum = 100, .fallback = "1"},
     {"actionTimeoutSeconds", "An action that takes longer makes its Transition Stalled.",
      FIELD_INT, AT(gpu_pool, action_timeout_seconds), .minimum = 1, .maximum = 86400,
      .fallback = "600"},

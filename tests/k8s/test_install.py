@@ -136,6 +136,16 @@ def test_immutable(cluster):
         checks.ok(True, f"{plural}: labels and status are not")
 
 
+def test_pool_stays(cluster):
+    """Another pool would begin with no pods of the service, while the first gives its up."""
+    path = f"{collection('gpuservices')}/stays"
+    cluster.admin.create(collection("gpuservices"), body("gpuservices", {}, "stays"))
+    status, answer = cluster.admin.request("PATCH", path, {"spec": {"pool": "other"}}, "application/merge-patch+json")
+    checks.ok(status == 422 and "stays in its pool" in answer["message"], "a GpuService's pool is immutable", answer)
+    cluster.admin.merge(path, {"spec": {"pool": "default", "rateRps": 3}})
+    checks.ok(True, "the rest of its spec is not")
+
+
 def patiently(cluster, path, change):
     """A merge patch that the API server may take longer for than it allows on a busy machine."""
     def done():
@@ -461,6 +471,7 @@ def main():
         test_schemas(cluster)
         test_defaults(cluster)
         test_immutable(cluster)
+        test_pool_stays(cluster)
         test_large(cluster)
         test_columns(cluster)
         test_rights(cluster, "tranche-system")
