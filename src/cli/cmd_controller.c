@@ -302,7 +302,7 @@ const struct command cmd_controller = {
     .examples = "tranche controller --check\n"
                 "tranche controller --profiles measurements.csv | kubectl apply -f -\n"
                 "tranche controller --kubeconfig ~/.kube/config --once --dry-run\n"
-                "tranche controller --elect --listen 0.0.0.0:8080",
+                "tranche controller --elect --listen [::]:8080",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .options_size = sizeof(struct controller_command_options),

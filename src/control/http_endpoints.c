@@ -120,6 +120,8 @@ union address {
     struct sockaddr_in6 v6;
 };
 
+/* The port is what follows the last colon, so an IPv6 address may do without brackets, as the
+ * field status.podIP of a pod has it. */
 static int read_address(const char *text, union address *ret, struct error *err)
 {
     const char *colon = strrchr(text, ':');
@@ -137,7 +139,7 @@ static int read_address(const char *text, union address *ret, struct error *err)
         ret->v4.sin_port = htons((uint16_t)port);
         return 0;
     }
-    if (bracketed && inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1) {
+    if (inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1) {
         ret->v6.sin6_family = AF_INET6;
         ret->v6.sin6_port = htons((uint16_t)port);
         return 0;
@@ -145,6 +147,43 @@ static int read_address(const char *text, union address *ret, struct error *err)
     return error_set(err, E_USAGE,
                      "'%s': expected a number as address, like 127.0.0.1:9090 or [::1]:9090",
                      text);
+}
+
+static bool is_every_address(const union address *address)
+{
+    return address->any.sa_family == AF_INET6 &&
+           memcmp(&address->v6.sin6_addr, &in6addr_any, sizeof in6addr_any) == 0;
+}
+
+/* NULL with errno. */
+static struct MHD_Daemon *listen_on(struct http_endpoints *endpoints,
+                                    const union address *address)
+{
+    unsigned flags = MHD_USE_EPOLL;
+
+    if (is_every_address(address))
+        flags |= MHD_USE_DUAL_STACK;
+    else if (address->any.sa_family == AF_INET6)
+        flags |= MHD_USE_IPv6;
+    errno = 0;
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, endpoints, MHD_OPTION_SOCK_ADDR,
+                            &address->any, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)MEMORY_BYTES, MHD_OPTION_END);
+}
+
+/* Every address is every one that the machine has: without IPv6 in the kernel, those of IPv4.
+ */
+static struct MHD_Daemon *listen_anyhow(struct http_endpoints *endpoints,
+                                        const union address *address)
+{
+    struct MHD_Daemon *daemon = listen_on(endpoints, address);
+
+    if (daemon || errno != EAFNOSUPPORT || !is_every_address(address))
+        return daemon;
+    const union address v4 = {.v4 = {.sin_family = AF_INET, .sin_port = address->v6.sin6_port}};
+    return listen_on(endpoints, &v4);
 }
 
 int http_endpoints_start(const struct http_endpoints_options *options,
@@ -158,13 +197,7 @@ int http_endpoints_start(const struct http_endpoints_options *options,
         return rc;
     struct http_endpoints *endpoints = xcalloc(1, sizeof *endpoints);
     endpoints->options = *options;
-    unsigned flags = MHD_USE_EPOLL | (address.any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    errno = 0;
-    endpoints->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, endpoints, MHD_OPTION_SOCK_ADDR, &address.any,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
-        MHD_OPTION_END);
+    endpoints->daemon = listen_anyhow(endpoints, &address);
     if (!endpoints->daemon) {
         free(endpoints);
         return error_set_errno(err, E_IO, "cannot listen on %s", options->listen);

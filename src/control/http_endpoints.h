@@ -15,7 +15,9 @@
 
 struct http_endpoints_options {
     struct kube_loop *loop; /* borrowed; outlives the endpoints */
-    const char *listen;     /* "127.0.0.1:9090", "[::1]:0"; port 0: any free one */
+    /* "127.0.0.1:9090", "[::1]:0", "fd00::5:9090"; port 0: any free one; [::] is every address,
+     * of IPv4 too. */
+    const char *listen;
     void (*metrics)(void *context, struct str *text);
     /* Appends why not, when it is not ready. */
     bool (*ready)(void *context, struct str *why);
@@ -24,7 +26,7 @@ struct http_endpoints_options {
 
 struct http_endpoints;
 
-/* E_INPUT for an address that is none, E_IO when it cannot be listened on. */
+/* E_USAGE for an address that is none, E_IO when it cannot be listened on. */
 int http_endpoints_start(const struct http_endpoints_options *options,
                          struct http_endpoints **ret_endpoints, struct error *err);
 uint16_t http_endpoints_port(const struct http_endpoints *endpoints);

@@ -113,6 +113,18 @@ static const struct {
     {"DELETE /healthz HTTP/1.1", true, " 405 ", ""},
 };
 
+/* Asks once, and lets the loop turn until there is an answer. */
+static void ask_once(struct bench *bench, struct client *client)
+{
+    pthread_t thread;
+
+    client->port = http_endpoints_port(bench->endpoints);
+    assert_int_equal(pthread_create(&thread, NULL, ask, client), 0);
+    while (!client->over)
+        assert_int_equal(kube_loop_turn(bench->loop, 1000000, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 static void test_answers(void **state)
 {
     (void)state;
@@ -121,16 +133,11 @@ static void test_answers(void **state)
     start(&bench, "127.0.0.1:0");
     for (size_t i = 0; i < sizeof answer_table / sizeof *answer_table; i++) {
         char request[256];
-        pthread_t thread;
         snprintf(request, sizeof request, "%s\r\nHost: x\r\nConnection: close\r\n\r\n",
                  answer_table[i].request_line);
-        struct client client = {.port = http_endpoints_port(bench.endpoints),
-                                .request = request};
+        struct client client = {.request = request};
         bench.ready = answer_table[i].ready;
-        assert_int_equal(pthread_create(&thread, NULL, ask, &client), 0);
-        while (!client.over)
-            assert_int_equal(kube_loop_turn(bench.loop, 1000000, NULL), 0);
-        pthread_join(thread, NULL);
+        ask_once(&bench, &client);
         const char *body = strstr(client.answer, "\r\n\r\n");
         if (!strstr(client.answer, answer_table[i].status) || !body)
             fail_msg("%s: %s", answer_table[i].request_line, client.answer);
@@ -145,8 +152,8 @@ static void test_addresses(void **state)
     static const char *const wrong[] = {
         "",         "127.0.0.1",      "localhost:80",    ":80",
         "1.2.3:80", "127.0.0.1:x",    "127.0.0.1:65536", "[::1:80",
-        "::1:80",   "[127.0.0.1]:80", "127.0.0.1:",      "127.0.0.1:-1",
-        "]:1"};
+        "::1",      "[127.0.0.1]:80", "127.0.0.1:",      "127.0.0.1:-1",
+        "]:1",      "fd00:5:80"};
     struct bench bench;
     struct error err;
     bench_init(&bench);
@@ -172,11 +179,41 @@ static void test_addresses(void **state)
     bench_done(&bench);
 }
 
+/* An address of IPv6 as status.podIP has it; every address is one of IPv4 too, whether the
+ * machine has IPv6 or not. */
+static void test_ipv6(void **state)
+{
+    (void)state;
+    static const char request[] =
+        "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct client client = {.request = request};
+    struct bench bench;
+    bench_init(&bench);
+    start(&bench, "[::]:0");
+    ask_once(&bench, &client);
+    assert_non_null(strstr(client.answer, " 200 "));
+    bench_done(&bench);
+    static const char *const forms[] = {"::1:0", "[::1]:0"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct error err = {0};
+        bench_init(&bench);
+        int rc = http_endpoints_start(&(struct http_endpoints_options){.loop = bench.loop,
+                                                                       .listen = forms[i],
+                                                                       .metrics = on_metrics,
+                                                                       .ready = on_ready},
+                                      &bench.endpoints, &err);
+        if (rc < 0 && rc != -E_IO) /* E_IO: no IPv6 here, but the address was read */
+            fail_msg("%s: %s", forms[i], err.text);
+        bench_done(&bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_ipv6),
     };
     return cmocka_run_group_tests_name("http_endpoints", tests, NULL, NULL);
 }
