@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One table of the kinds. An optional API is looked for by a list of one object: 404 means that
- * it is not served.
+ * One table of the kinds. An optional API is looked for by a list of one object; says_absent()
+ * tells which answers mean that it is not served.
  */
 #include "control/sources.h"
 
@@ -17,6 +17,9 @@
 /* The driver whose ResourceSlices tell of partitions as devices. */
 #define DRA_DRIVER "gpu.nvidia.com"
 #define OURS       LABEL_MANAGED_BY "=tranche"
+
+/* Looks in a row that must say so before an API is taken for absent, where one is too few. */
+enum { LOOKS_IN_DOUBT = 3 };
 
 enum api { API_ALWAYS, API_DRA, API_GATEWAY, API_COUNT };
 
@@ -58,6 +61,7 @@ struct probe {
     struct sources *all;
     enum api api;
     uint64_t call;
+    unsigned denials; /* looks in a row that said no */
     bool known, served;
 };
 
@@ -194,14 +198,29 @@ static void follow_api(struct sources *sources, enum api api, bool served)
     sources->options.changed(sources->options.context, NULL);
 }
 
+/* Whether an answer means that an API is not served. At the start one 404 says so, and 403 in
+ * a row: that is how an installation without Gateway API says that it wants none. Once an API
+ * was served, a wrong no would free its caches, and what is decided without them takes the
+ * traffic from live routes: then it takes 404 in a row, and a 403 (a role that is being
+ * changed, an authorizer that is away) says nothing. A 401 is about our token, not the API. */
+static bool says_absent(struct probe *probe, int status)
+{
+    bool was_served = probe->known && probe->served;
+    bool no = status == 404 || (status == 403 && !was_served);
+
+    probe->denials = no ? probe->denials + 1 : 0;
+    return probe->denials >= LOOKS_IN_DOUBT || (status == 404 && !probe->known);
+}
+
 static void on_probed(void *context, const struct kube_answer *answer)
 {
     struct probe *probe = context;
     bool served = answer->error.code == E_NONE;
-    bool clear = served || answer->error.code == E_NOT_FOUND || answer->error.code == E_USAGE;
+    bool absent = says_absent(probe, answer->status);
 
+    assert(!served || !absent);
     probe->call = 0;
-    if (!clear)
+    if (!served && !absent)
         return; /* the next look tells */
     bool news = !probe->known || probe->served != served;
     probe->known = true;

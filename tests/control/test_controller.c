@@ -324,6 +324,86 @@ static void test_definitions_come_later(void **state)
     assert_true(gateways_seen > 0);
 }
 
+/* ---- optional APIs that seem to be gone ---- */
+
+static const struct unserved {
+    const char *name;
+    int status;
+    int64_t time_ns; /* how long it is answered */
+    bool stays;
+} unserved_table[] = {
+    {"a token that is renewed", 401, 200 * SECONDS, true},
+    {"a role that is being changed", 403, 200 * SECONDS, true},
+    {"the server's own trouble", 500, 200 * SECONDS, true},
+    {"a look too few", 404, 29 * SECONDS, true},
+    {"gone", 404, 61 * SECONDS, false},
+};
+static const struct unserved *unserved;
+
+static void on_gateway_request(void *context, const struct kube_request *request,
+                               struct api_fault *fault)
+{
+    (void)context;
+    fault->delay_ns = STEP_NS;
+    if (unserved && strstr(request->path, "/httproutes"))
+        fault->status = unserved->status;
+}
+
+/* Once served, an API is not taken for absent by a wrong answer: Services would be deleted
+ * under live routes. */
+static void test_api_that_seems_gone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(unserved_table); i++) {
+        BENCH(bench);
+        bench.store.missing[0] = NULL;
+        bench.store.fault = on_gateway_request;
+        unserved = NULL;
+        put_pool(&bench, "p", 1);
+        process_start(&bench, 0, &ELECTED);
+        pass(&bench, 20 * SECONDS);
+        assert_true(gateways_seen > 0 && gateways_seen == rounds_run);
+        unserved = &unserved_table[i];
+        pass(&bench, unserved->time_ns);
+        unserved = NULL;
+        put_pool(&bench, "p", 2);
+        pass(&bench, SECONDS);
+        if ((gateways_seen == rounds_run) != unserved_table[i].stays)
+            fail_msg("%s: %d of %d rounds saw it", unserved_table[i].name, gateways_seen,
+                     rounds_run);
+        pass(&bench, 30 * SECONDS);
+        int rounds = rounds_run, seen = gateways_seen;
+        put_pool(&bench, "p", 3); /* and it comes back */
+        pass(&bench, SECONDS);
+        if (rounds_run == rounds || gateways_seen - seen != rounds_run - rounds)
+            fail_msg("%s, back: %d of %d rounds saw it", unserved_table[i].name,
+                     gateways_seen - seen, rounds_run - rounds);
+    }
+}
+
+/* At the start 403 means that it is not wanted (no rights were given for it), 401 nothing. */
+static void test_api_that_is_forbidden(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        bool starts;
+    } table[] = {{403, true}, {404, true}, {401, false}, {503, false}};
+    for (size_t i = 0; i < COUNT(table); i++) {
+        BENCH(bench);
+        struct unserved answer = {.status = table[i].status};
+        bench.store.missing[0] = NULL;
+        bench.store.fault = on_gateway_request;
+        unserved = &answer;
+        put_pool(&bench, "p", 1);
+        process_start(&bench, 0, &ELECTED);
+        pass(&bench, 20 * SECONDS);
+        assert_int_equal(rounds_run > 0, table[i].starts);
+        assert_int_equal(gateways_seen, 0);
+        unserved = NULL;
+    }
+}
+
 /* Many changes at once are few rounds. */
 static void test_coalesces(void **state)
 {
@@ -725,6 +805,8 @@ int main(void)
         cmocka_unit_test(test_converges_and_rests),
         cmocka_unit_test(test_two_pools_and_one_gone),
         cmocka_unit_test(test_definitions_come_later),
+        cmocka_unit_test(test_api_that_seems_gone),
+        cmocka_unit_test(test_api_that_is_forbidden),
         cmocka_unit_test(test_coalesces),
         cmocka_unit_test(test_heartbeats),
         cmocka_unit_test(test_every_write_fails),
