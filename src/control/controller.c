@@ -53,6 +53,7 @@ struct controller {
     unsigned long moved; /* changes of what was asked for */
     int64_t started_ns;
     bool was_fresh, was_synced;
+    bool runs_for_leader; /* from the first time that the caches are synced */
     bool stopping, lost;
     struct error failure; /* of `once` */
     struct controller_counters counters;
@@ -419,6 +420,8 @@ static void take_pool(struct controller *controller, const char *name)
     start_round(controller, pool);
 }
 
+static void start_leading(struct controller *controller);
+
 /* Gone back to fresh, or synced for the first time: what waited for it may go on. */
 static void look_at_caches(struct controller *controller)
 {
@@ -427,6 +430,8 @@ static void look_at_caches(struct controller *controller)
 
     if (synced && !controller->was_synced)
         log_write(LOG_INFO, "caches are synced", NULL);
+    if (synced && !controller->runs_for_leader)
+        start_leading(controller);
     if ((synced && !controller->was_synced) || (fresh && !controller->was_fresh)) {
         want_all(controller);
         if (controller->options.pool)
@@ -505,6 +510,13 @@ static void on_stopped(void *context)
     }
 }
 
+static long long on_epoch_elsewhere(void *context)
+{
+    const struct controller *controller = context;
+
+    return sources_highest_epoch(controller->sources);
+}
+
 /* Without an election: as the last leader, so that what it began is not taken for another's. */
 static void on_epoch(void *context, const struct kube_answer *answer)
 {
@@ -512,14 +524,20 @@ static void on_epoch(void *context, const struct kube_answer *answer)
     const json_t *spec = json_object_get(answer->json, "spec");
 
     controller->epoch_call = 0;
-    lead(controller, json_integer_value(json_object_get(spec, "leaseTransitions")));
+    long long epoch = json_integer_value(json_object_get(spec, "leaseTransitions"));
+    long long elsewhere = sources_highest_epoch(controller->sources);
+    lead(controller, elsewhere > epoch ? elsewhere : epoch);
 }
 
+/* Once the caches are synced: they tell of epochs that a Lease which was deleted, or is in
+ * another namespace, does not know; and a process that cannot read the cluster is no leader. */
 static void start_leading(struct controller *controller)
 {
     const struct controller_options *options = &controller->options;
     int64_t duration_ns = options->lease_duration_ns;
 
+    assert(!controller->runs_for_leader);
+    controller->runs_for_leader = true;
     if (options->elect) {
         controller->lease = kube_lease_new(
             &(struct kube_lease_options){.client = options->client,
@@ -530,6 +548,7 @@ static void start_leading(struct controller *controller)
                                          .renew_deadline_ns = duration_ns * 2 / 3,
                                          .retry_ns = duration_ns * 2 / 15,
                                          .seed = options->seed,
+                                         .epoch_elsewhere = on_epoch_elsewhere,
                                          .started = on_started,
                                          .stopped = on_stopped,
                                          .context = controller});
@@ -591,7 +610,6 @@ int controller_new(const struct controller_options *options, struct controller *
                                               .changed = on_changed,
                                               .seen = on_seen,
                                               .context = controller});
-    start_leading(controller);
     pump_at(controller, now_ns(controller));
     *ret_controller = controller;
     return 0;

@@ -332,6 +332,44 @@ void sources_each_pool(const struct sources *sources,
         each(context, kube_metadata(object, "name"));
 }
 
+/* The highest epoch that a field of a kind's objects has. */
+static long long highest_of(const struct sources *sources, const struct kube_kind *kind,
+                            const char *part, const char *field)
+{
+    long long highest = -1;
+
+    for (size_t i = 0; i < SOURCES; i++) {
+        size_t position = 0;
+        const json_t *object;
+        if (source_table[i].kind != kind)
+            continue;
+        while ((object = kube_cache_next(sources->items[i].cache, &position))) {
+            const json_t *value = json_object_get(json_object_get(object, part), field);
+            long long epoch = json_is_integer(value) ? json_integer_value(value) : -1;
+            if (epoch > highest && epoch <= SOURCES_EPOCH_MAX)
+                highest = epoch;
+        }
+    }
+    return highest;
+}
+
+long long sources_highest_epoch(const struct sources *sources)
+{
+    static const struct {
+        const struct kube_kind *kind;
+        const char *part, *field;
+    } fields[] = {{&KIND_TRANSITION, "status", "epoch"},
+                  {&KIND_NODE_GPU_STATE, "spec", "epoch"},
+                  {&KIND_NODE_GPU_STATE, "status", "observedEpoch"}};
+    long long highest = -1;
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        long long epoch = highest_of(sources, fields[i].kind, fields[i].part, fields[i].field);
+        highest = epoch > highest ? epoch : highest;
+    }
+    return highest;
+}
+
 /* Whether a driver offers partitions that are made on demand: its devices then draw on
  * counters that they share. */
 static bool offers_partitions(const json_t *slice)

@@ -3,7 +3,8 @@
  * What the controller knows of the cluster: a cache for each kind that it reads, and which of
  * the optional APIs are served. Optional ones (resource.k8s.io/v1, Gateway API's HTTPRoute) are
  * looked for at the start and every `discovery_ns` from then on, so a definition that is
- * installed later is found; our own kinds are waited for.
+ * installed later is found, and one that is taken away is missed after a few looks; our own
+ * kinds are waited for.
  */
 #ifndef TRANCHE_CONTROL_SOURCES_H
 #define TRANCHE_CONTROL_SOURCES_H
@@ -40,6 +41,12 @@ const char *sources_trouble(const struct sources *sources);
 /* Every pool that exists. */
 void sources_each_pool(const struct sources *sources,
                        void (*each)(void *context, const char *pool), void *context);
+
+/* The highest epoch that a leader left in a Transition or NodeGpuState, or that an agent has
+ * seen; -1: none. Higher than SOURCES_EPOCH_MAX is no epoch: leaderships do not get that far,
+ * and leaseTransitions has 32 bits. Once synced: what the caches had last. */
+#define SOURCES_EPOCH_MAX (1LL << 30)
+long long sources_highest_epoch(const struct sources *sources);
 
 /* The objects of one moment; the references are its own, so it may be read by another thread
  * while the caches go on. */

@@ -170,13 +170,23 @@ static json_t *spec_of(struct kube_lease *lease, bool acquiring, long long trans
     return spec;
 }
 
+/* The epoch of a take-over of the Lease; `transitions`: what it has now, -1 without one. */
+static long long next_epoch(const struct kube_lease *lease, long long transitions)
+{
+    const struct kube_lease_options *options = &lease->options;
+    long long elsewhere =
+        options->epoch_elsewhere ? options->epoch_elsewhere(options->context) : -1;
+
+    return (elsewhere > transitions ? elsewhere : transitions) + 1;
+}
+
 static void create(struct kube_lease *lease)
 {
     CLEANUP(json_decref_ptr)
     json_t *body =
         json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "coordination.k8s.io/v1",
                   "kind", "Lease", "metadata", "name", lease->name, "namespace",
-                  lease->namespace, "spec", spec_of(lease, true, 0));
+                  lease->namespace, "spec", spec_of(lease, true, next_epoch(lease, -1)));
     struct kube_target collection = target_of(lease);
 
     collection.name = NULL;
@@ -227,7 +237,8 @@ static void on_seen(void *context, const struct kube_answer *answer)
     if (lease->leading)
         write_lease(lease, spec_of(lease, false, lease->epoch), on_written);
     else if (ours || is_free(lease))
-        write_lease(lease, spec_of(lease, true, lease->transitions + 1), on_written);
+        write_lease(lease, spec_of(lease, true, next_epoch(lease, lease->transitions)),
+                    on_written);
     else
         plan_round(lease);
 }

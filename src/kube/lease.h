@@ -22,6 +22,10 @@ struct kube_lease_options {
     int64_t renew_deadline_ns; /* 0: 10 s; less than the duration */
     int64_t retry_ns;          /* 0: 2 s; less than the deadline */
     uint64_t seed;             /* of the jitter, up to a fifth of retry_ns */
+    /* The highest epoch that is known of elsewhere, -1 none: a Lease that was deleted begins
+     * anew, what was written under it does not. Asked at each take-over, whose epoch is higher.
+     * NULL: the Lease alone counts. */
+    long long (*epoch_elsewhere)(void *context);
     /* We lead from now on, with this epoch. */
     void (*started)(void *context, long long epoch);
     /* We do not lead any more: stop what is under way, or exit. */

@@ -404,6 +404,41 @@ static void test_api_that_is_forbidden(void **state)
     }
 }
 
+/* The Lease is gone, what was written under it is not: the new epoch is above, with an
+ * election, and with none the same. */
+static void test_lease_deleted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *part, *field;
+        long long epoch, elected, alone;
+    } table[] = {
+        {"/apis/tranche.dev/v1alpha1/transitions/t", "status", "epoch", 7, 8, 7},
+        {"/apis/tranche.dev/v1alpha1/nodegpustates/n", "spec", "epoch", 9, 10, 9},
+        {"/apis/tranche.dev/v1alpha1/nodegpustates/n", "status", "observedEpoch", 3, 4, 3},
+        {"/apis/tranche.dev/v1alpha1/nodegpustates/n", "status", "observedEpoch", 1LL << 40, 0,
+         0},
+    };
+    for (size_t i = 0; i < 2 * COUNT(table); i++) {
+        bool elect = i % 2;
+        BENCH(bench);
+        CLEANUP(str_done) struct str text = STR_EMPTY;
+        api_put(&bench.store, table[i / 2].path,
+                json_pack("{s:{s:I}}", table[i / 2].part, table[i / 2].field,
+                          (json_int_t)table[i / 2].epoch));
+        put_pool(&bench, "p", 1);
+        process_start(&bench, 0, elect ? &ELECTED : &ALONE);
+        pass(&bench, 5 * SECONDS);
+        is_settled(&bench, 1, 1);
+        controller_metrics_page(bench.processes[0].controller, &text);
+        CLEANUP(free_ptr)
+        char *line = xasprintf("tranche_controller_epoch %lld\n",
+                               elect ? table[i / 2].elected : table[i / 2].alone);
+        if (!strstr(text.bytes, line))
+            fail_msg("case %zu, %s: not %s", i / 2, elect ? "elected" : "alone", line);
+    }
+}
+
 /* Many changes at once are few rounds. */
 static void test_coalesces(void **state)
 {
@@ -807,6 +842,7 @@ int main(void)
         cmocka_unit_test(test_definitions_come_later),
         cmocka_unit_test(test_api_that_seems_gone),
         cmocka_unit_test(test_api_that_is_forbidden),
+        cmocka_unit_test(test_lease_deleted),
         cmocka_unit_test(test_coalesces),
         cmocka_unit_test(test_heartbeats),
         cmocka_unit_test(test_every_write_fails),

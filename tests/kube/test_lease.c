@@ -15,7 +15,8 @@ struct model {
     long version;
     struct rng *faults; /* NULL: none */
     long long newest_epoch;
-    int64_t delay_ns; /* of each answer */
+    long long elsewhere; /* 0: nothing is known */
+    int64_t delay_ns;    /* of each answer */
 };
 
 struct process {
@@ -120,6 +121,13 @@ static void on_started(void *context, long long epoch)
     process->leaderships++;
 }
 
+static long long on_epoch_elsewhere(void *context)
+{
+    const struct process *process = context;
+
+    return process->model->elsewhere ? process->model->elsewhere : -1;
+}
+
 static void on_stopped(void *context)
 {
     struct process *process = context;
@@ -137,14 +145,16 @@ static void process_start(struct process *process, struct model *model, unsigned
     process->loop = kube_loop_new(&process->fake.transport, &process->fake.clock.source);
     process->client = kube_client_new(
         &(struct kube_client_options){.loop = process->loop, .field_manager = "t"});
-    process->lease = kube_lease_new(&(struct kube_lease_options){.client = process->client,
-                                                                 .namespace = "n",
-                                                                 .name = "l",
-                                                                 .identity = process->identity,
-                                                                 .seed = number,
-                                                                 .started = on_started,
-                                                                 .stopped = on_stopped,
-                                                                 .context = process});
+    process->lease =
+        kube_lease_new(&(struct kube_lease_options){.client = process->client,
+                                                    .namespace = "n",
+                                                    .name = "l",
+                                                    .identity = process->identity,
+                                                    .seed = number,
+                                                    .epoch_elsewhere = on_epoch_elsewhere,
+                                                    .started = on_started,
+                                                    .stopped = on_stopped,
+                                                    .context = process});
 }
 
 static void process_stop(struct process *process)
@@ -276,6 +286,30 @@ static void test_foreign_fields(void **state)
     json_decref(model.lease);
 }
 
+/* A Lease that was deleted, or that is younger than what was written, begins above that. */
+static void test_epochs_elsewhere(void **state)
+{
+    struct model model = {.newest_epoch = 41, .elsewhere = 41};
+    struct process a, b;
+
+    (void)state;
+    process_start(&a, &model, 0);
+    run_to(&a, start_ns + 1 * SECONDS);
+    assert_int_equal(kube_lease_epoch(a.lease), 42); /* made anew */
+    assert_int_equal(kube_lease_release(a.lease, NULL), 0);
+    model.elsewhere = 50;
+    process_start(&b, &model, 1);
+    run_to(&b, start_ns + 4 * SECONDS);
+    assert_int_equal(kube_lease_epoch(b.lease), 51); /* taken over */
+    model.elsewhere = 60;                            /* a renewal keeps its epoch */
+    run_to(&b, start_ns + 20 * SECONDS);
+    assert_true(kube_lease_holds(b.lease));
+    assert_int_equal(kube_lease_epoch(b.lease), 51);
+    process_stop(&a);
+    process_stop(&b);
+    json_decref(model.lease);
+}
+
 static void random_run(uint64_t seed, unsigned *leaderships)
 {
     struct rng faults = rng_seed_stream(seed, 0), stops = rng_seed_stream(seed, 1);
@@ -321,9 +355,9 @@ static void test_never_two(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_take_over),    cmocka_unit_test(test_release),
-        cmocka_unit_test(test_slow_answers), cmocka_unit_test(test_foreign_fields),
-        cmocka_unit_test(test_never_two),
+        cmocka_unit_test(test_take_over),        cmocka_unit_test(test_release),
+        cmocka_unit_test(test_slow_answers),     cmocka_unit_test(test_foreign_fields),
+        cmocka_unit_test(test_epochs_elsewhere), cmocka_unit_test(test_never_two),
     };
     return cmocka_run_group_tests_name("kube/lease", tests, NULL, NULL);
 }
