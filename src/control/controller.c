@@ -20,6 +20,7 @@
 #define SECOND_NS      (1000 * MILLISECOND_NS)
 #define SEEN_WAIT_NS   SECOND_NS
 #define RETRY_NS_MOST  (60 * SECOND_NS)
+#define REFUSED_NS     (600 * SECOND_NS) /* a refusal is acted on for that long */
 #define ONCE_SYNC_NS   (60 * SECOND_NS)
 
 enum { DISCARDS_MAX = 3 };
@@ -33,9 +34,10 @@ struct pool {
     int64_t again_ns;         /* what the round under way asked for */
     int64_t seen_deadline_ns; /* how long to wait for the caches */
     struct kube_table
-        unseen;     /* written objects that no cache has told of: "Kind key version" */
-    int discards;   /* in a row */
-    bool had_round; /* of `once` */
+        unseen;       /* written objects that no cache has told of: "Kind key version" */
+    json_t *refusals; /* {effect_key(): [why, when]} */
+    int discards;     /* in a row */
+    bool had_round;   /* of `once` */
     struct reconcile_figures figures;
 };
 
@@ -82,6 +84,7 @@ static struct pool *pool_get(struct controller *controller, const char *name)
     pool = xcalloc(1, sizeof *pool);
     pool->controller = controller;
     pool->name = xstrdup(name);
+    pool->refusals = json_object();
     pool->began_ns = INT64_MIN / 2;
     kube_table_put(&controller->pools, name, pool);
     return pool;
@@ -91,6 +94,7 @@ static void pool_free(struct pool *pool)
 {
     execution_free(pool->execution);
     kube_table_done(&pool->unseen);
+    json_decref(pool->refusals);
     free(pool->name);
     free(pool);
 }
@@ -212,10 +216,50 @@ static bool is_watched(const struct effect *effect, const json_t *answer)
            json_object_get(labels, LABEL_MANAGED_BY);
 }
 
+static char *refusal_key(const struct effect *effect)
+{
+    return effect_key(effect_kind_name(effect->kind), effect->object_kind, effect->namespace,
+                      effect->name);
+}
+
+/* What a status says is told by the status itself. */
+static void on_refused(void *context, const struct effect *effect, const struct error *error)
+{
+    struct pool *pool = context;
+    CLEANUP(free_ptr) char *key = refusal_key(effect);
+
+    if (!effect->subresource)
+        json_object_set_new(
+            pool->refusals, key,
+            json_pack("[s, I]", error->text, (json_int_t)now_ns(pool->controller)));
+}
+
+/* {key: why} for a round; those of long ago are forgotten. */
+static json_t *recent_refusals(struct pool *pool)
+{
+    json_t *recent = json_object(), *entry;
+    const char *key;
+    void *next;
+
+    json_object_foreach_safe(pool->refusals, next, key, entry)
+    {
+        json_int_t at_ns = json_integer_value(json_array_get(entry, 1));
+        if (now_ns(pool->controller) - at_ns > REFUSED_NS)
+            json_object_del(pool->refusals, key);
+        else
+            json_object_set_new(recent, key, json_deep_copy(json_array_get(entry, 0)));
+    }
+    return recent;
+}
+
 static void on_wrote(void *context, const struct effect *effect, const json_t *answer)
 {
     struct pool *pool = context;
 
+    if (json_object_size(pool->refusals) > 0) {
+        CLEANUP(free_ptr) char *refused = refusal_key(effect);
+        json_object_del(pool->refusals, refused);
+    }
     pool->controller->counters.effects[effect->kind]++;
     log_write(LOG_DEBUG, "carried out", "pool=%s effect=%s kind=%s namespace=%s name=%s",
               pool->name, effect_kind_name(effect->kind), effect->object_kind->kind,
@@ -282,9 +326,12 @@ static void on_executed(void *context, const struct execute_outcome *outcome)
     pool->had_round = true;
     if (outcome->end == EXECUTE_STOPPED)
         pool->again_ns = now_ns(controller) + controller->options.round_gap_ns;
-    if (bad && !controller->options.once)
+    if (bad && !controller->options.once) {
         retry_round(pool, outcome->retry_after_ns, outcome->carried_out > 0);
-    else
+        /* What was not refused goes on in its time. */
+        if (pool->again_ns != INT64_MAX && pool->again_ns > now_ns(controller))
+            kube_queue_add_at(controller->queue, pool->name, pool->again_ns);
+    } else
         end_round(pool);
 }
 
@@ -299,6 +346,7 @@ static void execute(struct pool *pool, struct effects *effects)
                                                 .window = controller->options.window,
                                                 .allowed = on_allowed,
                                                 .wrote = on_wrote,
+                                                .refused = on_refused,
                                                 .done = on_executed,
                                                 .context = pool},
                       effects);
@@ -387,6 +435,9 @@ static void start_round(struct controller *controller, struct pool *pool)
     snapshot.world.now_ns = now_ns(controller);
     snapshot.world.now_s =
         controller->options.wall_s ? controller->options.wall_s() : time(NULL);
+    json_t *refusals = recent_refusals(pool);
+    vec_add(&snapshot.references, refusals);
+    snapshot.world.refusals = refusals;
     pool->began_ns = snapshot.world.now_ns;
     rounds_start(controller->rounds, pool->name, &snapshot, controller->moved);
 }

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "control/kinds.h"
@@ -111,6 +112,27 @@ void effect_event(struct effects *effects, const struct kube_kind *kind, const j
     effect->warning = warning;
     effect->reason = reason;
     effect->note = str_take(&text);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+bool effect_depends(const struct effect *later, const struct effect *failed)
+{
+    assert(later->object_kind && failed->object_kind);
+    if (later->chain && later->chain == failed->chain)
+        return true;
+    return later->object_kind == failed->object_kind && later->kind != EFFECT_EVENT &&
+           same_text(later->name, failed->name) &&
+           same_text(later->namespace, failed->namespace);
+}
+
+char *effect_key(const char *what, const struct kube_kind *kind, const char *namespace,
+                 const char *name)
+{
+    return xasprintf("%s %s %s/%s", what, kind->kind, namespace ? namespace : "", name);
 }
 
 void effects_again_at(struct effects *effects, int64_t at_ns)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the controller wants done to the cluster, as values: the reconcile functions return
- * lists of these, the controller carries them out in order, and stops at the first that fails
- * (the next round looks at the world anew). Each may be carried out twice without harm.
+ * lists of these, and the controller carries them out in order. Each may be carried out twice
+ * without harm. One that the server refuses for what it is holds up only those that depend on
+ * it (effect_depends()); where the world or the server is not as thought, the rest is left to
+ * the next round, which looks anew.
  */
 #ifndef TRANCHE_CONTROL_EFFECT_H
 #define TRANCHE_CONTROL_EFFECT_H
@@ -29,12 +31,17 @@ struct effect {
     const char *manager;          /* static: MANAGER_… */
     json_t *body;                 /* owned; of an event: the object it is about */
     char *uid, *resource_version; /* owned preconditions, or NULL */
+    unsigned chain;               /* steps of one thing, in order; 0: of none */
     bool yields;        /* apply: an object of that name that is not ours is left alone */
     bool destructive;   /* only on a fresh cache, after a quorum read of the object */
     const char *reason; /* static: of an event; else what it is for, in logs */
     char *note;         /* owned: of an event */
     bool warning;
 };
+
+/* Chains of a round: those of a GpuService's routing are its position in the world, plus one.
+ */
+#define EFFECT_CHAIN_PLAN (~0u) /* the parts of a plan, and its being taken */
 
 struct effects {
     VEC(struct effect) items;
@@ -60,6 +67,12 @@ struct effect *effect_delete(struct effects *effects, const struct kube_kind *ki
 void effect_event(struct effects *effects, const struct kube_kind *kind, const json_t *object,
                   bool warning, const char *reason, const char *note, ...)
     __attribute__((format(printf, 6, 7)));
+/* Whether `later` must not be carried out in this round once `failed` was refused: it is about
+ * the same object, or a later step of the same chain. */
+bool effect_depends(const struct effect *later, const struct effect *failed);
+/* "ensure Pod shop/ranker-0": of refusals, see struct world_sources; freed by the caller. */
+char *effect_key(const char *what, const struct kube_kind *kind, const char *namespace,
+                 const char *name);
 void effects_again_at(struct effects *effects, int64_t at_ns);
 
 #endif

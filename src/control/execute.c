@@ -31,6 +31,7 @@ struct execution {
     struct job *jobs; /* under way */
     size_t job_count;
     bool stopping;
+    VEC(size_t) refused; /* indexes */
     struct execute_outcome outcome;
     struct kube_timer timer; /* goes on, or reports the end, from the loop */
 };
@@ -104,19 +105,59 @@ static void end_job(struct job *job)
 }
 
 /* The first failure is the one that is told. */
-static void fail(struct job *job, enum execute_end end, const struct kube_answer *answer)
+static void note_failure(struct job *job, enum execute_end end,
+                         const struct kube_answer *answer)
 {
     struct execute_outcome *outcome = &job->execution->outcome;
 
-    if (outcome->end == EXECUTE_DONE || outcome->end == EXECUTE_STOPPED) {
-        outcome->end = end;
-        outcome->failed = job->index;
-        outcome->retry_after_ns = answer->retry_after_ns;
-        outcome->unknown = answer->unknown;
-        outcome->error = answer->error;
-    }
+    if (outcome->end != EXECUTE_DONE && outcome->end != EXECUTE_STOPPED)
+        return;
+    outcome->end = end;
+    outcome->failed = job->index;
+    outcome->retry_after_ns = answer->retry_after_ns;
+    outcome->unknown = answer->unknown;
+    outcome->error = answer->error;
+}
+
+static void fail(struct job *job, enum execute_end end, const struct kube_answer *answer)
+{
+    note_failure(job, end, answer);
     job->execution->stopping = true;
     end_job(job);
+}
+
+/* The server has judged this one: nothing is wrong with it, the world or us. */
+static void refuse(struct job *job, const struct kube_answer *answer)
+{
+    struct execution *execution = job->execution;
+
+    note_failure(job, EXECUTE_FAILED, answer);
+    vec_add(&execution->refused, job->index);
+    if (execution->options.refused)
+        execution->options.refused(execution->options.context, effect_of(job), &answer->error);
+    end_job(job);
+}
+
+/* Whether an answer is about the object alone: not about who we are, nor about the server. */
+static bool is_refusal(const struct job *job, const struct kube_answer *answer)
+{
+    static const int statuses[] = {400, 403, 405, 413, 415, 422};
+    enum effect_kind kind = effect_of(job)->kind;
+
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (answer->status == statuses[i])
+            return true;
+    /* Its namespace or its definition is gone. */
+    return answer->status == 404 && (kind == EFFECT_ENSURE || kind == EFFECT_APPLY);
+}
+
+/* Neither carried out nor in conflict. */
+static void fail_or_refuse(struct job *job, const struct kube_answer *answer)
+{
+    if (is_refusal(job, answer))
+        refuse(job, answer);
+    else
+        fail(job, EXECUTE_FAILED, answer);
 }
 
 static void conflict(struct job *job, const char *why)
@@ -211,7 +252,7 @@ static void yield(struct job *job, const json_t *object)
 static void on_name_looked(struct job *job, const struct kube_answer *answer)
 {
     if (answer->error.code != E_NONE && answer->error.code != E_NOT_FOUND)
-        fail(job, EXECUTE_FAILED, answer);
+        fail_or_refuse(job, answer);
     else if (answer->error.code == E_NONE && !is_ours(answer->json))
         yield(job, answer->json);
     else
@@ -229,7 +270,7 @@ static void on_looked(struct job *job, const struct kube_answer *answer)
     } else if (gone) {
         conflict(job, "it is gone");
     } else if (answer->error.code != E_NONE) {
-        fail(job, EXECUTE_FAILED, answer);
+        fail_or_refuse(job, answer);
     } else if (effect->uid && strcmp(effect->uid, kube_metadata(answer->json, "uid")) != 0) {
         conflict(job, "another object has its name now");
     } else if (effect->resource_version &&
@@ -265,7 +306,7 @@ static void on_checked(struct job *job, const struct kube_answer *answer)
     if (answer->error.code == E_NOT_FOUND) {
         conflict(job, "its creation got no answer, and it is not there: again");
     } else if (answer->error.code != E_NONE) {
-        fail(job, EXECUTE_FAILED, answer);
+        fail_or_refuse(job, answer);
     } else if (strcmp(hash_of(effect->body), hash_of(answer->json)) != 0) {
         struct kube_answer foreign = {.retry_after_ns = -1};
         error_set(&foreign.error, E_CONFLICT,
@@ -273,7 +314,7 @@ static void on_checked(struct job *job, const struct kube_answer *answer)
                   "'%s', expected '%s'; delete it",
                   effect->object_kind->kind, effect->name, NOTE_HASH, hash_of(answer->json),
                   hash_of(effect->body));
-        fail(job, EXECUTE_FAILED, &foreign);
+        refuse(job, &foreign);
     } else {
         succeed(job, answer->json);
     }
@@ -290,6 +331,8 @@ static void on_written(struct job *job, const struct kube_answer *answer)
         look(job, JOB_CHECK);
     else if (effect->kind == EFFECT_DELETE && answer->error.code == E_NOT_FOUND)
         succeed(job, NULL);
+    else if (is_refusal(job, answer))
+        refuse(job, answer);
     else if (answer->error.code == E_CONFLICT || answer->error.code == E_NOT_FOUND)
         fail(job, EXECUTE_CONFLICT, answer);
     else
@@ -399,6 +442,14 @@ static bool may_join(const struct execution *execution, const struct effect *eff
     return true;
 }
 
+static bool is_left_out(const struct execution *execution, const struct effect *effect)
+{
+    for (size_t i = 0; i < execution->refused.count; i++)
+        if (effect_depends(effect, &execution->effects.items.data[execution->refused.data[i]]))
+            return true;
+    return false;
+}
+
 /* Begins what may begin now. */
 static void go_on(struct execution *execution)
 {
@@ -408,9 +459,15 @@ static void go_on(struct execution *execution)
         const struct effect *effect = &execution->effects.items.data[execution->next];
         if (execution->job_count >= window || !may_join(execution, effect))
             return;
+        if (is_left_out(execution, effect)) {
+            execution->outcome.left_out++;
+            execution->next++;
+            continue;
+        }
         if (!execution->options.allowed(execution->options.context, effect)) {
             execution->stopping = true;
-            execution->outcome.end = EXECUTE_STOPPED;
+            if (execution->outcome.end == EXECUTE_DONE)
+                execution->outcome.end = EXECUTE_STOPPED;
             return;
         }
         execution->next++;
@@ -450,7 +507,8 @@ struct execution *execute_start(const struct execute_options *options, struct ef
 
 void execute_stop(struct execution *execution)
 {
-    if (!execution->stopping && execution->next < execution->effects.items.count)
+    if (!execution->stopping && execution->next < execution->effects.items.count &&
+        execution->outcome.end == EXECUTE_DONE)
         execution->outcome.end = EXECUTE_STOPPED;
     execution->stopping = true;
     wake(execution);
@@ -469,5 +527,6 @@ void execution_free(struct execution *execution)
         free(job);
     }
     effects_done(&execution->effects);
+    vec_done(&execution->refused);
     free(execution);
 }

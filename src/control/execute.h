@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Carries a round's effects out, in order, through the client's loop. Neighbours of one kind
- * that are about different objects go out together, up to `window` at once; the first that
- * fails ends the rest: the next round looks at the world anew.
+ * that are about different objects go out together, up to `window` at once. One that the
+ * server refuses for what it is (a 4xx about this object, or somebody else's object under its
+ * name) is told, and those that depend on it are left out (effect_depends()); the others go on.
+ * Any other failure ends the rest: the next round looks at the world anew.
  *
  *     ensure    created under its name; AlreadyExists, or no clear answer: read what is there,
  *               and take it for ours if NOTE_HASH is the same
- *     apply     server-side, forced, with the effect's manager; one that yields is preceded by a
- *               read, and leaves an object without our label alone, with an event
- *     patch     merge patch, tied to the effect's resourceVersion where it has one
- *     delete    with the UID, and the resourceVersion where tied, as preconditions; an object
- *               that is gone, or has a deletionTimestamp already, is well
- *     event     handed to kube/event.h
+ *     apply     server-side, forced, with the effect's manager; one that yields is preceded by
+ * a read, and leaves an object without our label alone, with an event patch     merge patch,
+ * tied to the effect's resourceVersion where it has one delete    with the UID, and the
+ * resourceVersion where tied, as preconditions; an object that is gone, or has a
+ * deletionTimestamp already, is well event     handed to kube/event.h
  *
  * Before each one `allowed` is asked (does the Lease hold? are the caches fresh?); a
  * destructive one is preceded by a quorum read of its object, whose UID and, where tied,
@@ -37,7 +38,8 @@ struct execute_outcome {
     size_t failed;           /* index of the one that failed; SIZE_MAX: none */
     int64_t retry_after_ns;  /* what the server asked for; -1: nothing */
     bool unknown;            /* the one that failed may have been carried out */
-    struct error error;      /* E_NONE unless CONFLICT or FAILED */
+    size_t left_out;         /* effects that depend on refused ones */
+    struct error error;      /* of the first; E_NONE unless CONFLICT or FAILED */
     const struct effect *at; /* the failed one, borrowed during done() */
 };
 
@@ -49,6 +51,8 @@ struct execute_options {
     bool (*allowed)(void *context, const struct effect *effect);
     /* The server's answer to a write, or NULL for a deletion of an object already gone. */
     void (*wrote)(void *context, const struct effect *effect, const json_t *answer);
+    /* It was refused for what it is; may be NULL. */
+    void (*refused)(void *context, const struct effect *effect, const struct error *error);
     void (*done)(void *context, const struct execute_outcome *outcome);
     void *context;
 };

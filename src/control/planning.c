@@ -536,7 +536,9 @@ static void ensure_parts(struct planner *planner, struct partition_plan *all, ch
         part.items.count = p + 1 < parts ? most : count - p * most;
         json_t *object = partition_plan_to_json(&part);
         planning_decorate(object, planner->view->pool, hash);
-        effect_ensure(planner->effects, &KIND_PARTITION_PLAN, object)->reason = "plan";
+        struct effect *effect = effect_ensure(planner->effects, &KIND_PARTITION_PLAN, object);
+        effect->reason = "plan";
+        effect->chain = EFFECT_CHAIN_PLAN;
     }
 }
 
@@ -618,6 +620,7 @@ static void tell_pool(struct planner *planner, const char *hash, const char *pla
     timestamp_format(view->world->sources.now_s, now);
     status_edit_begin(&edit, planner->effects, &KIND_GPU_POOL, view->pool->meta.json,
                       view->world->sources.now_s);
+    edit.chain = EFFECT_CHAIN_PLAN;
     status_edit_set(&edit, "inputHash", json_string(hash));
     status_edit_set(&edit, "plannedAt", json_string(now));
     if (plan)

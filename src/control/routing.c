@@ -48,7 +48,10 @@ struct router {
     const struct gpu_pool *pool;
     struct effects *effects;
     struct there services, slices, routes;
-    struct map pods; /* "namespace/name" of the service → struct pod_list */
+    struct map pods;      /* "namespace/name" of the service → struct pod_list */
+    unsigned chain;       /* of the service that is being routed */
+    struct map with_pods; /* services that have any pod */
+    bool only_keeps;      /* it goes: nothing new is made for it */
 };
 
 struct pod_list {
@@ -97,8 +100,13 @@ static void want(struct router *router, struct there *there, json_t *object)
         json_decref(object);
         return;
     }
+    if (at < 0 && router->only_keeps) {
+        json_decref(object);
+        return;
+    }
     struct effect *effect = effect_apply(router->effects, there->kind, object);
     effect->reason = APPLY_REASON;
+    effect->chain = router->chain;
     effect->yields = at < 0;
 }
 
@@ -117,6 +125,16 @@ static bool is_unreadable(const struct router *router, const json_t *object)
                                label_of(object, LABEL_SERVICE));
 }
 
+/* The chain of the GpuService that an object is for. */
+static unsigned chain_of(const struct router *router, const json_t *object)
+{
+    CLEANUP(free_ptr)
+    char *name =
+        xasprintf("%s/%s", kube_metadata(object, "namespace"), label_of(object, LABEL_SERVICE));
+
+    return (unsigned)(world_find_service(router->world, name) + 1);
+}
+
 static void delete_unwanted(struct router *router, struct there *there)
 {
     for (size_t i = 0; i < there->names.count; i++) {
@@ -126,7 +144,9 @@ static void delete_unwanted(struct router *router, struct there *there)
         if (!ours || there->wanted[i] || *kube_metadata(object, "deletionTimestamp") ||
             is_unreadable(router, object))
             continue;
-        effect_delete(router->effects, there->kind, object, true)->reason = APPLY_REASON;
+        struct effect *effect = effect_delete(router->effects, there->kind, object, true);
+        effect->reason = APPLY_REASON;
+        effect->chain = chain_of(router, object);
     }
 }
 
@@ -319,6 +339,7 @@ static void collect_pods(struct router *router)
 {
     for (size_t i = 0; i < router->world->pods.count; i++) {
         const struct world_pod *pod = &router->world->pods.data[i];
+        map_put(&router->with_pods, pod->service, NULL);
         if (!pod->ready || pod->draining_since_s > 0 || !*pod->ip)
             continue;
         struct pod_list *list = map_get(&router->pods, pod->service);
@@ -338,6 +359,7 @@ static void router_done(struct router *router)
         free(list);
     }
     map_done(&router->pods);
+    map_done(&router->with_pods);
     there_done(&router->services);
     there_done(&router->slices);
     there_done(&router->routes);
@@ -356,10 +378,13 @@ void reconcile_routing(struct world *world, const struct gpu_pool *pool,
     collect_pods(&router);
     for (size_t s = 0; s < world->services.count; s++) {
         const struct gpu_service *service = &world->services.data[s];
-        if (strcmp(service->pool, pool->meta.name) != 0)
+        const char *name = world->service_names.entries[s].key;
+        if (strcmp(service->pool, pool->meta.name) != 0 ||
+            (service->meta.deleting && map_find(&router.with_pods, name) < 0))
             continue;
-        const struct pod_list *pods =
-            map_get(&router.pods, world->service_names.entries[s].key);
+        const struct pod_list *pods = map_get(&router.pods, name);
+        router.chain = (unsigned)s + 1;
+        router.only_keeps = service->meta.deleting; /* its namespace may be going with it */
         route_pods(&router, service, service->meta.name, pods ? pods : &none);
         if (routing_is_weighted(world, service))
             route_by_weight(&router, service, pods ? pods : &none);

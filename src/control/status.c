@@ -426,7 +426,9 @@ size_t status_adopt_services(const struct world *world, const struct gpu_pool *p
             service->meta.has_finalizer)
             continue;
         set_finalizer(effects, &KIND_GPU_SERVICE, service->meta.json, true);
-        adopted++;
+        /* One that cannot be written must not keep the others waiting. */
+        adopted += !world_refusal(world, "patch", &KIND_GPU_SERVICE, service->meta.namespace,
+                                  service->meta.name);
     }
     return adopted;
 }

@@ -101,6 +101,7 @@ void status_edit_end(struct status_edit *edit)
             effect_patch(edit->effects, edit->kind, edit->object, edit->body, true);
         effect->subresource = "status";
         effect->manager = MANAGER_STATUS;
+        effect->chain = edit->chain;
         effect->reason = "status";
     }
     edit->body = edit->conditions = NULL;

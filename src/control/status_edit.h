@@ -9,6 +9,7 @@
 #include "control/effect.h"
 
 struct status_edit {
+    unsigned chain; /* of the effect, should it become one */
     struct effects *effects;
     const struct kube_kind *kind;
     const json_t *object;

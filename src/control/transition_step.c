@@ -6,7 +6,8 @@
  *     Started              in later rounds, while the status shows our epoch, the world is made
  *                          so: every act may be repeated
  *     Started → Done       read off the world, never off our own doing
- *     Started → Failed     the pod ended or the actuator says so; begun again after a while
+ *     Started → Failed     the pod ended or was refused, or the actuator says so; begun again
+ *                          after a while
  *
  * A drain is begun, and acted on, only while the observed capacity of its service less all
  * drains that are begun and not yet seen stays at or above the floor. A Done start whose pod
@@ -124,12 +125,30 @@ static enum outcome look_at_create(const struct step *step,
     return instance->phase == INSTANCE_READY ? OUTCOME_DONE : OUTCOME_OPEN;
 }
 
+/* Why the server does not take the action's pod: a quota, an admission rule, a template that is
+ * wrong. NULL: it did not refuse it. */
+static const char *refusal_of(const struct step *step, const struct transition_action *action)
+{
+    const struct gpu_service *service = service_object(step, action);
+    char name[64];
+
+    if (!service || !step->view.world->sources.refusals)
+        return NULL;
+    pod_object_name(service->meta.name, step->object->meta.name, action->id, name);
+    return world_refusal(step->view.world, "ensure", &KUBE_POD, service->meta.namespace, name);
+}
+
 static enum outcome look_at_start(const struct step *step,
                                   const struct transition_action *action,
                                   const char **ret_reason)
 {
     const struct world_pod *pod = pod_of(step, action);
+    const char *refusal = pod ? NULL : refusal_of(step, action);
 
+    if (refusal) {
+        *ret_reason = refusal;
+        return OUTCOME_FAILED;
+    }
     if (!pod || pod->meta.deleting || strcmp(pod->service, service_name(step, action)) != 0)
         return OUTCOME_OPEN;
     if (pod->ended) {

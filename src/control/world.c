@@ -301,6 +301,16 @@ bool world_is_unreadable(const struct world *world, const char *namespace, const
     return false;
 }
 
+const char *world_refusal(const struct world *world, const char *what,
+                          const struct kube_kind *kind, const char *namespace, const char *name)
+{
+    assert(*name);
+    if (!world->sources.refusals)
+        return NULL;
+    CLEANUP(free_ptr) char *key = effect_key(what, kind, namespace, name);
+    return json_string_value(json_object_get(world->sources.refusals, key));
+}
+
 bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node)
 {
     assert(node < world->nodes.count);

@@ -32,6 +32,9 @@ struct world_sources {
     long long epoch; /* of our leadership */
     int64_t now_ns;  /* monotonic */
     int64_t now_s;   /* since 1970 */
+    /* {effect_key(): why}: what the server refused for what it is, not long ago; NULL: nothing.
+     */
+    const json_t *refusals;
     const struct actuator_ops *actuator; /* in place of the pool's; NULL: the pool's */
 };
 
@@ -122,6 +125,10 @@ int world_find_service(const struct world *world, const char *service);
 int world_find_node(const struct world *world, const char *name);
 /* Whether there is a GpuService of this name whose spec cannot be read. */
 bool world_is_unreadable(const struct world *world, const char *namespace, const char *name);
+/* Why the server refused an effect ("ensure", "patch") on an object not long ago, or NULL. */
+const char *world_refusal(const struct world *world, const char *what,
+                          const struct kube_kind *kind, const char *namespace,
+                          const char *name);
 /* Whether a node belongs to the pool. */
 bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node);
 

@@ -207,12 +207,34 @@ static const char *hash_of(const json_t *object)
     return hash ? hash : "";
 }
 
+static const char *label_of(const json_t *object, const char *label)
+{
+    const char *text = json_string_value(json_at(object, "metadata", "labels", label, NULL));
+
+    return text ? text : "";
+}
+
+/* What admission says of a new object. */
+static int admit(struct fake_cluster *cluster, const struct effect *effect, struct error *err)
+{
+    if (cluster->terminating && effect->namespace &&
+        strcmp(effect->namespace, cluster->terminating) == 0)
+        return refuse(cluster, err, E_USAGE, effect, "its namespace is being terminated");
+    if (cluster->refused_pods && effect->object_kind == &KUBE_POD &&
+        strcmp(label_of(effect->body, LABEL_SERVICE), cluster->refused_pods) == 0)
+        return refuse(cluster, err, E_USAGE, effect, "exceeded quota");
+    return 0;
+}
+
 static int ensure(struct fake_cluster *cluster, const struct effect *effect, ptrdiff_t at,
                   struct error *err)
 {
     enum fake_kind kind = index_of(effect->object_kind);
 
     if (at < 0) {
+        int rc = admit(cluster, effect, err);
+        if (rc < 0)
+            return rc;
         add(cluster, kind, effect->body);
         cluster->writes++;
         return 0;
@@ -232,8 +254,10 @@ static int apply(struct fake_cluster *cluster, const struct effect *effect, ptrd
     if (at < 0 && *tied)
         return refuse(cluster, err, E_CONFLICT, effect, "is gone");
     if (at < 0) {
-        add(cluster, kind, effect->body);
-        return 0;
+        int rc = admit(cluster, effect, err);
+        if (rc == 0)
+            add(cluster, kind, effect->body);
+        return rc;
     }
     const json_t *there = cluster->lists[kind].items.data[at];
     if (*tied && strcmp(tied, kube_metadata(there, "resourceVersion")) != 0)

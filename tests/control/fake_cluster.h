@@ -56,9 +56,11 @@ struct fake_cluster {
     VEC(struct fake_node) nodes;
     VEC(struct fake_gpu) gpus;
     /* Behaviour, as probabilities of one tick. */
-    double slow;  /* a pod, an instance, a deletion does not come on */
-    double crash; /* a ready pod ends */
-    double stuck; /* a pod that is being deleted stays */
+    double slow;              /* a pod, an instance, a deletion does not come on */
+    double crash;             /* a ready pod ends */
+    double stuck;             /* a pod that is being deleted stays */
+    const char *terminating;  /* a namespace that is being deleted: nothing is created in it */
+    const char *refused_pods; /* pods of this GpuService are refused, as by a quota */
     unsigned long writes, refused, crashes;
 };
 
@@ -74,7 +76,8 @@ void fake_cluster_set_node(struct fake_cluster *cluster, size_t node, bool up);
 /* What kubectl does: creates or replaces the spec (object is a reference that goes over). */
 void fake_cluster_put(struct fake_cluster *cluster, const struct kube_kind *kind,
                       json_t *object);
-/* Adds an object that is known not to be there yet, status included; the reference goes over. */
+/* Adds an object that is known not to be there yet, status included; the reference goes over.
+ */
 void fake_cluster_append(struct fake_cluster *cluster, const struct kube_kind *kind,
                          json_t *object);
 void fake_cluster_delete(struct fake_cluster *cluster, const struct kube_kind *kind,
@@ -82,7 +85,7 @@ void fake_cluster_delete(struct fake_cluster *cluster, const struct kube_kind *k
 const json_t *fake_cluster_get(const struct fake_cluster *cluster, const struct kube_kind *kind,
                                const char *namespace, const char *name);
 
-/* Carries out one effect: 0, E_CONFLICT, E_NOT_FOUND, E_INPUT. */
+/* Carries out one effect: 0, E_CONFLICT, E_NOT_FOUND, E_INPUT, E_USAGE (forbidden). */
 int fake_cluster_apply(struct fake_cluster *cluster, const struct effect *effect,
                        struct error *err);
 /* Time goes on by some seconds; kubelet, agents and garbage collector act once. */

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/reconcile.h"
@@ -26,7 +27,7 @@
 
 void scenario_init(struct scenario *scenario, uint64_t seed)
 {
-    *scenario = (struct scenario){.seed = seed};
+    *scenario = (struct scenario){.seed = seed, .refusals = json_object()};
     fake_cluster_init(&scenario->cluster, seed);
 }
 
@@ -35,6 +36,7 @@ void scenario_done(struct scenario *scenario)
     for (int i = 0; i < scenario->past_count; i++)
         fake_snapshot_done(&scenario->past[i]);
     fake_cluster_done(&scenario->cluster);
+    json_decref(scenario->refusals);
 }
 
 void scenario_add_profile(struct scenario *scenario, const char *model, const char *slug,
@@ -230,6 +232,7 @@ static void decide(const struct scenario *scenario, const struct scenario_round 
     fake_snapshot_sources(view, &scenario->cluster, &sources);
     sources.epoch = round->epoch ? round->epoch : 1;
     sources.fresh = !round->says_stale;
+    sources.refusals = scenario->refusals;
     world_build(&sources, &world);
     if (reconcile_pool(&world, &options, ret_effects, NULL, &err) < 0)
         fail_msg("seed %llu: %s", (unsigned long long)scenario->seed, err.text);
@@ -253,22 +256,54 @@ static void tell(const struct scenario *scenario, const struct effect *effect, i
     }
 }
 
-/* Returns whether the controller goes on. */
-static bool carry_out(struct scenario *scenario, const struct effect *effect,
-                      const struct scenario_round *round)
+/* Whether it was refused for what it is; remembers what the controller would. */
+static bool is_refusal(struct scenario *scenario, const struct effect *effect, int rc,
+                       const struct error *err)
+{
+    static const char *const whats[EFFECT_KIND_COUNT] = {"ensure", "apply", "patch", "delete",
+                                                         "event"};
+    CLEANUP(free_ptr)
+    char *key =
+        effect_key(whats[effect->kind], effect->object_kind, effect->namespace, effect->name);
+
+    if (rc == 0)
+        json_object_del(scenario->refusals, key);
+    if (rc != -E_USAGE)
+        return false;
+    if (!effect->subresource)
+        json_object_set_new(scenario->refusals, key, json_string(err->text));
+    return true;
+}
+
+enum carried { CARRIED_OUT, CARRIED_REFUSED, CARRIED_ENDS };
+
+static enum carried carry_out(struct scenario *scenario, const struct effect *effect,
+                              const struct scenario_round *round)
 {
     int rc = 0;
     char what[128];
+    struct error err = {0};
 
     for (int i = 0; i < (round->twice ? 2 : 1); i++) {
-        int again = fake_cluster_apply(&scenario->cluster, effect, NULL);
+        int again = fake_cluster_apply(&scenario->cluster, effect, &err);
         rc = i == 0 ? again : rc;
     }
     tell(scenario, effect, rc);
     snprintf(what, sizeof what, "%s of %s %s", effect->reason, effect->object_kind->kind,
              effect->name);
     check(scenario, what);
-    return rc == 0;
+    if (is_refusal(scenario, effect, rc, &err))
+        return CARRIED_REFUSED;
+    return rc == 0 ? CARRIED_OUT : CARRIED_ENDS;
+}
+
+/* Whether the effect waits for one of the round that was refused. */
+static bool depends_on_refused(const struct effects *effects, const bool *refused, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (refused[i] && effect_depends(&effects->items.data[index], &effects->items.data[i]))
+            return true;
+    return false;
 }
 
 /* Whether the controller's life ends at an effect of the round. */
@@ -292,13 +327,19 @@ size_t scenario_run(struct scenario *scenario, const struct scenario_round *roun
     decide(scenario, round, &view, &effects);
     remember(scenario);
     scenario->rounds++;
+    bool *refused = xcalloc(effects.items.count + 1, sizeof *refused);
     for (size_t i = 0; i < effects.items.count; i++) {
         bool dies = dies_at(scenario, round, i);
         if (dies && !dies_after(scenario, round))
             break;
-        if (!carry_out(scenario, &effects.items.data[i], round) || dies)
+        if (depends_on_refused(&effects, refused, i))
+            continue;
+        enum carried carried = carry_out(scenario, &effects.items.data[i], round);
+        refused[i] = carried == CARRIED_REFUSED;
+        if (carried == CARRIED_ENDS || dies)
             break;
     }
+    free(refused);
     count = effects.items.count;
     scenario->effects += count;
     effects_done(&effects);

@@ -26,6 +26,7 @@ struct scenario {
     struct fake_snapshot past[SCENARIO_PAST]; /* earlier views, the newest first */
     int past_count;
     int actions_max, items_max, piece_gpus;
+    json_t *refusals; /* as the controller remembers them */
     unsigned long rounds, effects, checks;
     unsigned long carried_out; /* effects that reached the API server */
     long die_at;    /* the controller dies once: at this effect of all, from 1; 0: never */
@@ -36,11 +37,11 @@ struct scenario {
 
 /* What befalls a round. */
 struct scenario_round {
-    long long epoch; /* 0: 1 */
-    int stop_at;     /* the controller dies at this effect, from 0; -1: it lives */
-    bool stop_after; /* … after it was carried out, else before */
-    bool twice;      /* every effect is carried out twice */
-    int age;         /* so many snapshots old is the view; 0: fresh */
+    long long epoch;      /* 0: 1 */
+    int stop_at;          /* the controller dies at this effect, from 0; -1: it lives */
+    bool stop_after;      /* … after it was carried out, else before */
+    bool twice;           /* every effect is carried out twice */
+    int age;              /* so many snapshots old is the view; 0: fresh */
     unsigned stale_kinds; /* bits of enum fake_kind that are that old; 0: all */
     bool says_stale;      /* the caches know it */
 };

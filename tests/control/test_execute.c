@@ -19,6 +19,7 @@ struct bench {
     struct execution *execution;
     bool over;
     struct execute_outcome outcome;
+    size_t refused;             /* told */
     size_t wrote, allowed_most; /* effects that are allowed */
     size_t asked;
     size_t fault_at; /* of counted writes, from 1; 0: none */
@@ -53,6 +54,14 @@ static void on_wrote(void *context, const struct effect *effect, const json_t *a
     (void)effect;
     (void)answer;
     bench->wrote++;
+}
+
+static void on_refused(void *context, const struct effect *effect, const struct error *error)
+{
+    struct bench *bench = context;
+    assert_non_null(effect->name);
+    assert_true(*error->text != '\0');
+    bench->refused++;
 }
 
 static void on_done(void *context, const struct execute_outcome *outcome)
@@ -105,6 +114,7 @@ static void start(struct bench *bench, unsigned window)
                                                                .window = window,
                                                                .allowed = on_allowed,
                                                                .wrote = on_wrote,
+                                                               .refused = on_refused,
                                                                .done = on_done,
                                                                .context = bench},
                                      &bench->effects);
@@ -256,6 +266,7 @@ static const struct {
     size_t writes;
     int code; /* of the error */
     int64_t retry_after_ns;
+    bool goes_on; /* refused for what it is: the next is carried out */
 } end_table[] = {
     {"ensure, there and ours",
      EFFECT_ENSURE,
@@ -280,7 +291,8 @@ static const struct {
      EXECUTE_FAILED,
      0,
      E_CONFLICT,
-     -1},
+     -1,
+     true},
     {"ensure, answer lost",
      EFFECT_ENSURE,
      false,
@@ -328,7 +340,33 @@ static const struct {
      EXECUTE_FAILED,
      0,
      E_USAGE,
+     -1,
+     true},
+    {"ensure, 401",
+     EFFECT_ENSURE,
+     false,
+     false,
+     NULL,
+     false,
+     false,
+     {.status = 401},
+     EXECUTE_FAILED,
+     0,
+     E_USAGE,
      -1},
+    {"patch, 422",
+     EFFECT_PATCH,
+     false,
+     true,
+     "h",
+     false,
+     false,
+     {.status = 422},
+     EXECUTE_FAILED,
+     0,
+     E_INPUT,
+     -1,
+     true},
     {"patch, tied",
      EFFECT_PATCH,
      false,
@@ -483,12 +521,12 @@ static void test_ends(void **state)
         if (end_table[row].there)
             put_pod(&bench, end_table[row].there);
         add_effect(&bench, row);
-        effect_ensure(&bench.effects, &KUBE_POD, pod("next", "h")); /* not after a failure */
+        effect_ensure(&bench.effects, &KUBE_POD, pod("next", "h")); /* not after all failures */
         bench.fault = end_table[row].fault;
         bench.fault_at = 1;
         run(&bench, 1);
         bool good = end_table[row].end == EXECUTE_DONE;
-        size_t writes = end_table[row].writes + good;
+        size_t writes = end_table[row].writes + (good || end_table[row].goes_on);
         if (bench.outcome.end != end_table[row].end || bench.store.writes != writes ||
             (int)bench.outcome.error.code != end_table[row].code)
             print_message("# %s: end %d, %zu writes, %s\n", end_table[row].name,
@@ -499,6 +537,30 @@ static void test_ends(void **state)
         assert_int_equal(bench.outcome.retry_after_ns, end_table[row].retry_after_ns);
         assert_int_equal(bench.outcome.failed, good ? SIZE_MAX : 0);
     }
+}
+
+/* Of a refused one, only what depends on it is left out. */
+static void test_refused(void **state)
+{
+    (void)state;
+    BENCH(bench);
+    CLEANUP(json_decref_ptr) json_t *about = pod("a", "h");
+    effect_ensure(&bench.effects, &KUBE_POD, pod("a", "h"))->chain = 1; /* refused */
+    effect_ensure(&bench.effects, &KUBE_POD, pod("b", "h"))->chain = 1;
+    effect_patch(&bench.effects, &KUBE_POD, about, json_pack("{s:{s:s}}", "spec", "x", "y"),
+                 false);
+    effect_ensure(&bench.effects, &KUBE_POD, pod("c", "h"))->chain = 2;
+    effect_ensure(&bench.effects, &KUBE_POD, pod("d", "h"));
+    bench.fault = (struct api_fault){.status = 403};
+    bench.fault_at = 1;
+    run(&bench, 1);
+    assert_int_equal(bench.outcome.end, EXECUTE_FAILED);
+    assert_int_equal(bench.outcome.failed, 0);
+    assert_int_equal(bench.outcome.error.code, E_USAGE);
+    assert_int_equal(bench.outcome.left_out, 2);
+    assert_int_equal(bench.outcome.carried_out, 2);
+    assert_int_equal(bench.refused, 1);
+    assert_int_equal(bench.store.writes, 2);
 }
 
 /* The Lease ends between two effects. */
@@ -556,15 +618,11 @@ static void test_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_no_overtaking),
-        cmocka_unit_test(test_tied_twice),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_not_allowed),
-        cmocka_unit_test(test_not_allowed_after_look),
+        cmocka_unit_test(test_in_order),      cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_twice),         cmocka_unit_test(test_window),
+        cmocka_unit_test(test_no_overtaking), cmocka_unit_test(test_tied_twice),
+        cmocka_unit_test(test_ends),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_not_allowed),   cmocka_unit_test(test_not_allowed_after_look),
         cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests_name("execute", tests, NULL, NULL);

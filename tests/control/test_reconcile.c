@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "control/json_covers.h"
 #include "control/kinds.h"
@@ -169,6 +170,86 @@ static void test_uninstall(void **state)
     scenario_done(&scenario);
 }
 
+/* What the newest Transition says; until the next call. */
+static const char *transition_text(const struct scenario *scenario)
+{
+    static char text[16384];
+    const struct fake_list *list = &scenario->cluster.lists[FAKE_TRANSITIONS];
+
+    assert_true(list->items.count > 0);
+    CLEANUP(free_ptr)
+    char *whole = json_dumps(list->items.data[list->items.count - 1], JSON_COMPACT);
+    snprintf(text, sizeof text, "%s", whole);
+    return text;
+}
+
+static void forget_routing(struct scenario *scenario, const char *name)
+{
+    CLEANUP(free_ptr) char *slice = xasprintf("%s-0", name);
+
+    fake_cluster_delete(&scenario->cluster, &KIND_SERVICE, "shop", name);
+    fake_cluster_delete(&scenario->cluster, &KIND_ENDPOINT_SLICE, "shop", slice);
+}
+
+/* A namespace is deleted: its Services go at once, nothing can be created in it, and our
+ * finalizer must not hold it up for ever, nor keep the pool's other work waiting. */
+static void test_namespace_terminates(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    scenario_set_service(&scenario, "tagger", "resnet", 40);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario_set_service(&scenario, "ranker", "bert", 0);
+    scenario.services[1].floor_rps = 0; /* of the same namespace: loses its Service too */
+    scenario.cluster.terminating = "shop";
+    forget_routing(&scenario, "ranker");
+    forget_routing(&scenario, "tagger");
+    for (int i = 0; i < 40; i++) {
+        (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+        scenario_tick(&scenario, 5);
+    }
+    assert_null(fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker"));
+    scenario.cluster.terminating = NULL; /* the rest was another namespace's, say */
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    scenario_done(&scenario);
+}
+
+/* A quota refuses one service's pods: the others come up, the refusal is told on the action
+ * and tried again ever less often. */
+static void test_refused_pods(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+    unsigned long early, late;
+
+    set_up(&scenario, 1, 2);
+    scenario.cluster.refused_pods = "ranker";
+    scenario_set_service(&scenario, "ranker", "bert", 40);
+    scenario_set_service(&scenario, "tagger", "resnet", 60);
+    for (int i = 0; i < 20; i++) {
+        (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+        scenario_tick(&scenario, 5);
+    }
+    early = scenario.cluster.refused;
+    assert_true(scenario_capacity(&scenario, "tagger") >= 60);
+    assert_true(scenario_capacity(&scenario, "ranker") == 0);
+    assert_non_null(strstr(transition_text(&scenario), "exceeded quota"));
+    for (int i = 0; i < 20; i++) {
+        (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+        scenario_tick(&scenario, 5);
+    }
+    late = scenario.cluster.refused - early;
+    assert_true(late > 0 && late < early);
+    scenario.cluster.refused_pods = NULL;
+    assert_true(scenario_settle(&scenario, 200));
+    assert_true(scenario_check_end(&scenario));
+    scenario_done(&scenario);
+}
+
 /* Three instances of 10 rps, and a Transition that drains all of them in any order. */
 static json_t *drain_all(const struct scenario *scenario, const char *plan)
 {
@@ -284,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_infeasible),
         cmocka_unit_test(test_floor_holds_drains),
         cmocka_unit_test(test_uninstall),
+        cmocka_unit_test(test_namespace_terminates),
+        cmocka_unit_test(test_refused_pods),
         cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
