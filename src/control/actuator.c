@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "control/actuator_internal.h"
 
 const struct actuator_ops *actuator_of(const struct world *world, const struct gpu_pool *pool)
@@ -132,6 +133,33 @@ void observe_begin(struct world *world, struct actuator_gpus *gpus, size_t capac
 {
     *gpus = (struct actuator_gpus){0};
     gpus->gpus.data = arena_alloc(&world->arena, capacity + 1, sizeof *gpus->gpus.data);
+}
+
+void observe_distinct(struct world *world, struct actuator_gpus *gpus)
+{
+    CLEANUP(map_done) struct map uuids = {0};
+    size_t kept = 0;
+
+    for (size_t i = 0; i < gpus->gpus.count; i++) {
+        struct world_gpu *gpu = &gpus->gpus.data[i];
+        ptrdiff_t at = map_find(&uuids, gpu->uuid);
+        if (at < 0) {
+            map_put(&uuids, gpu->uuid, NULL);
+            gpus->gpus.data[kept++] = *gpu;
+            continue;
+        }
+        struct world_gpu *first = &gpus->gpus.data[at];
+        struct world_gpu left_out = *gpu;
+        if (first->lost && !gpu->lost) {
+            left_out = *first;
+            *first = *gpu;
+        }
+        world->nodes.data[left_out.node].doubt =
+            arena_printf(&world->arena, "%s is told of by node %s too: left out here",
+                         left_out.uuid, world->nodes.data[first->node].name);
+    }
+    assert(kept == uuids.count);
+    gpus->gpus.count = kept;
 }
 
 /* Whether the agent says, of the spec as it is now, that it failed. */

@@ -23,8 +23,9 @@ struct actuator_slot {
 
 struct actuator_ops {
     const char *name; /* "agent" */
-    /* The GPUs of a pool's nodes and their instances as observed; lists in the world's arena.
-     * Sets the node's conflict where another owner drives it, and leaves its GPUs out. */
+    /* The GPUs of a pool's nodes and their instances as observed, no UUID twice; lists in the
+     * world's arena. Sets the node's conflict where another owner drives it, and leaves its
+     * GPUs out. */
     void (*observe)(struct world *world, const struct gpu_pool *pool,
                     struct actuator_gpus *ret_gpus);
     /* Makes instances be there, or gone: one call for all slots of a round, so that a node is

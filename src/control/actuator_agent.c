@@ -45,6 +45,7 @@ static void agent_observe(struct world *world, const struct gpu_pool *pool,
         }
     }
     assert(ret_gpus->gpus.count <= capacity);
+    observe_distinct(world, ret_gpus);
 }
 
 static void agent_change(struct world *world, const struct gpu_pool *pool,

@@ -390,6 +390,7 @@ static void dra_observe(struct world *world, const struct gpu_pool *pool,
     for (size_t i = 0; i < world->nodes.count; i++)
         if (world_in_pool(world, pool, i))
             observe_dra_node(world, i, ret_gpus, capacity);
+    observe_distinct(world, ret_gpus);
 }
 
 /* --- changing --- */

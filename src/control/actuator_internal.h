@@ -78,5 +78,9 @@ void observe_gpu(struct world *world, const struct node_gpu_state *state,
                  const struct node_gpu *found, struct world_gpu *ret);
 /* Room for this many GPUs in the world's arena. */
 void observe_begin(struct world *world, struct actuator_gpus *gpus, size_t capacity);
+/* Leaves one of GPUs that two nodes tell of (a server that was given a new name, a card that
+ * was moved), that of a node that is Ready if there is one; the other node's `doubt` says so.
+ */
+void observe_distinct(struct world *world, struct actuator_gpus *gpus);
 
 #endif

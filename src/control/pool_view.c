@@ -70,7 +70,7 @@ void pool_view_init(struct pool_view *view, struct world *world, const struct gp
         map_put(&view->uuids, gpus->gpus.data[g].uuid, NULL);
         (void)vec_push(&view->on);
     }
-    assert(view->uuids.count == gpus->gpus.count);
+    assert(view->uuids.count == gpus->gpus.count); /* actuator.h: no UUID twice */
     for (size_t s = 0; s < world->services.count; s++)
         if (strcmp(world->services.data[s].pool, pool->meta.name) == 0)
             (void)get_service(view, world->service_names.entries[s].key);

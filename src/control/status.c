@@ -247,13 +247,14 @@ static json_t *conflicts_json(const struct teller *teller)
     const struct world *world = teller->view.world;
     json_t *list = json_array();
 
-    for (size_t n = 0; n < world->nodes.count; n++)
-        if (world->nodes.data[n].conflict && *world->nodes.data[n].conflict &&
-            world_in_pool(world, teller->view.pool, n) &&
+    for (size_t n = 0; n < world->nodes.count; n++) {
+        const struct world_node *node = &world->nodes.data[n];
+        const char *why = node->conflict && *node->conflict ? node->conflict : node->doubt;
+        if (why && world_in_pool(world, teller->view.pool, n) &&
             json_array_size(list) < CONFLICTS_LISTED_MAX)
             json_array_append_new(list,
-                                  json_pack("{s:s, s:s}", "node", world->nodes.data[n].name,
-                                            "message", world->nodes.data[n].conflict));
+                                  json_pack("{s:s, s:s}", "node", node->name, "message", why));
+    }
     return list;
 }
 

@@ -67,6 +67,7 @@ struct world_node {
     const char *name;
     bool ready, cordoned, out_of_service;
     const char *conflict; /* another owner drives its MIG state; "" none: not used then */
+    const char *doubt;    /* why one of its GPUs is left out; NULL: none is */
     const json_t *json;
 };
 

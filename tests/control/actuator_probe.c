@@ -6,7 +6,7 @@
  *      "pods": […], "transitions": […], "plans": […], "epoch": 3, "now": 1000,
  *      "creates": [{"gpu", "slice", "start", "transition"}], "deletes": […], "bind": {…pod…}}
  *     → {"actuator", "gpus": [{"uuid", "board", "node", "instances": […]}], "conflicts": {…},
- *        "effects": […], "pod": {…}}
+ *        "doubts": {…}, "effects": […], "pod": {…}}
  *
  * "bind" goes to the first instance that is observed.
  */
@@ -126,6 +126,17 @@ static json_t *conflicts_json(const struct world *world)
     return conflicts;
 }
 
+static json_t *doubts_json(const struct world *world)
+{
+    json_t *doubts = json_object();
+
+    for (size_t i = 0; i < world->nodes.count; i++)
+        if (world->nodes.data[i].doubt)
+            json_object_set_new(doubts, world->nodes.data[i].name,
+                                json_string(world->nodes.data[i].doubt));
+    return doubts;
+}
+
 static void answer(struct world *world, const json_t *root)
 {
     struct effects effects;
@@ -152,10 +163,10 @@ static void answer(struct world *world, const json_t *root)
     ops->change(world, pool, &gpus, creates, create_count, deletes, delete_count, &effects);
     if (ops->tend)
         ops->tend(world, pool, &gpus, &effects);
-    json_t *out = json_pack("{s:s, s:o, s:o, s:o, s:o}", "actuator", ops->name, "gpus",
+    json_t *out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "actuator", ops->name, "gpus",
                             gpus_json(world, &gpus), "conflicts", conflicts_json(world),
-                            "effects", effects_json(&effects), "pod",
-                            bound_pod(world, ops, &gpus, json_object_get(root, "bind")));
+                            "doubts", doubts_json(world), "effects", effects_json(&effects),
+                            "pod", bound_pod(world, ops, &gpus, json_object_get(root, "bind")));
     json_dumpf(out, stdout, JSON_INDENT(1));
     json_decref(out);
     effects_done(&effects);

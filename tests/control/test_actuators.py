@@ -80,6 +80,24 @@ def agent_observes():
     equal([g["lost"] for g in answer["gpus"]], [True], "agent observes: a node that is not ready")
 
 
+def twice():
+    """A server under a new name, or a card that was moved: the old Node is there for a while."""
+    def named(object_, name):
+        return object_ | {"metadata": object_["metadata"] | {"name": name}}
+
+    for old_ready, new_ready, want in [(False, True, "n1"), (True, False, "n0"), (True, True, "n0"), (False, False, "n0")]:
+        nodes = [node("n0", ready=old_ready), node("n1", ready=new_ready)]
+        other = {"n0": "n1", "n1": "n0"}[want]
+        states = [state({GPU0: "1g.5gb@0", GPU1: "-"}), named(state({GPU0: "1g.5gb@0"}), "n1")]
+        answer = probe("agent", nodes=nodes, nodeStates=states)
+        equal(([(g["uuid"], g["node"]) for g in answer["gpus"]], list(answer["doubts"])),
+              ([(GPU0, want), (GPU1, "n0")], [other]), f"agent: a GPU of two nodes, ready {old_ready} and {new_ready}")
+        there = slices() + [{"spec": s["spec"] | {"nodeName": "n1", "pool": s["spec"]["pool"] | {"name": "n1"}}} for s in slices()]
+        answer = probe("dra", nodes=nodes, slices=there, claims=[])
+        equal(([(g["uuid"], g["node"]) for g in answer["gpus"]], list(answer["doubts"])), ([(GPU0, want)], [other]),
+              f"dra: a GPU of two nodes, ready {old_ready} and {new_ready}")
+
+
 def agent_refuses():
     partition = {"name": "gpu-0-mig-1g5gb-19-0", "attributes": {"type": {"string": "mig"}}}
     slices = [{"spec": {"driver": "gpu.nvidia.com", "nodeName": "n0", "pool": {"name": "n0"}, "devices": [partition]}}]
@@ -306,7 +324,7 @@ def simulated():
     equal(len(answer["effects"]), 1, "sim: rules that cannot be read are passed over")
 
 
-for test in (agent_observes, agent_refuses, agent_changes, agent_binds, dra_observes, dra_changes, dra_binds, dra_tends,
+for test in (agent_observes, twice, agent_refuses, agent_changes, agent_binds, dra_observes, dra_changes, dra_binds, dra_tends,
              manager, simulated):
     test()
 print(f"1..{count}")
