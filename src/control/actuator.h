@@ -19,6 +19,7 @@ struct actuator_slot {
     const struct world_gpu *gpu;
     int profile, start;
     const char *transition; /* name of the Transition that asks */
+    const char *service;    /* "namespace/name" whose pod is to come; NULL: not told */
 };
 
 struct actuator_ops {

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "control/actuator_dra.h"
 #include "control/actuator_internal.h"
 
 #define MIG_CLASS        "mig.nvidia.com"
@@ -29,71 +30,23 @@
 
 /* --- devices --- */
 
-struct dra_device {
-    const char *name, *pool;
-    int minor, profile_id, start;
-};
-
-/* Reads "gpu-0-mig-1g5gb-19-6" from its end, as the profile may hold dashes. */
-static bool device_name_read(const char *name, struct dra_device *ret)
-{
-    int used = 0;
-    const char *last = strrchr(name, '-'), *before = last;
-    long long start, profile_id;
-    char number[16];
-
-    if (!last || sscanf(name, "gpu-%d-mig-%n", &ret->minor, &used) != 1 || !used)
-        return false;
-    while (before > name && before[-1] != '-')
-        before--;
-    if (before - name < used || (size_t)(last - before) >= sizeof number)
-        return false;
-    memcpy(number, before, (size_t)(last - before));
-    number[last - before] = '\0';
-    if (!text_to_int(number, 0, 10000, &profile_id) || !text_to_int(last + 1, 0, 127, &start))
-        return false;
-    ret->name = name;
-    ret->profile_id = (int)profile_id;
-    ret->start = (int)start;
-    return true;
-}
-
-/* Of slices that a driver is just replacing, the newest of a pool count. */
-static bool is_newest(const struct world_list *slices, const json_t *pool)
-{
-    json_int_t generation = json_integer_value(json_object_get(pool, "generation"));
-
-    for (size_t i = 0; i < slices->count; i++) {
-        const json_t *spec = json_object_get(slices->items[i], "spec");
-        const json_t *other = json_object_get(spec, "pool");
-        if (!strcmp(json_text(spec, "driver"), DRA_DRIVER) &&
-            !strcmp(json_text(other, "name"), json_text(pool, "name")) &&
-            json_integer_value(json_object_get(other, "generation")) > generation)
-            return false;
-    }
-    return true;
-}
-
 /* Calls visit for each partition that the driver publishes on a node. */
 static void walk_partitions(const struct world *world, const char *node,
                             void (*visit)(void *context, const json_t *device,
                                           const struct dra_device *read),
                             void *context)
 {
-    const struct world_list *slices = &world->sources.resource_slices;
+    size_t count;
+    const struct dra_slice *slices = dra_slices_of(world->dra_index, node, &count);
 
-    for (size_t i = 0; i < slices->count; i++) {
-        const json_t *spec = json_object_get(slices->items[i], "spec"), *device;
-        const json_t *pool = json_object_get(spec, "pool");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pool = json_object_get(slices[i].spec, "pool"), *device;
         size_t j;
-        if (strcmp(json_text(spec, "driver"), DRA_DRIVER) != 0 ||
-            strcmp(json_text(spec, "nodeName"), node) != 0 || !is_newest(slices, pool))
-            continue;
-        json_array_foreach(json_object_get(spec, "devices"), j, device)
+        json_array_foreach(json_object_get(slices[i].spec, "devices"), j, device)
         {
             struct dra_device read = {.pool = json_text(pool, "name")};
             if (device_is_partition(device) &&
-                device_name_read(json_text(device, "name"), &read))
+                dra_device_read(json_text(device, "name"), &read))
                 visit(context, device, &read);
         }
     }
@@ -213,91 +166,37 @@ static const struct mig_board *best_board(const struct dra_gpu *gpu)
 
 /* --- claims --- */
 
-static bool claim_is_ours(const json_t *claim)
-{
-    return !strcmp(object_label(claim, LABEL_MANAGED_BY), "tranche") &&
-           *object_note(claim, NOTE_GPU);
-}
-
 static bool claim_is_leaving(const json_t *claim)
 {
     return json_object_get(json_object_get(claim, "metadata"), "deletionTimestamp") != NULL;
 }
 
-/* The first device of ours that was allocated to a claim; false: none. */
-static bool claim_device(const json_t *claim, struct dra_device *ret)
+/* Whether a claim of somebody else holds the GPU or a part of it. */
+static bool is_shared(const struct world *world, const char *node, int minor)
 {
-    const json_t *devices = json_object_get(
-        json_object_get(json_object_get(claim, "status"), "allocation"), "devices");
-    const json_t *result;
-    size_t i;
+    size_t count;
+    const struct dra_taken *taken = dra_taken_of(world->dra_index, node, minor, &count);
 
-    json_array_foreach(json_object_get(devices, "results"), i, result)
-    {
-        *ret = (struct dra_device){.pool = json_text(result, "pool")};
-        if (!strcmp(json_text(result, "driver"), DRA_DRIVER) &&
-            device_name_read(json_text(result, "device"), ret))
-            return true;
-    }
-    return false;
-}
-
-/* A whole GPU or one of its partitions that a claim of somebody else holds. */
-static bool claim_takes(const json_t *claim, const char *node, int minor)
-{
-    const json_t *devices = json_object_get(
-        json_object_get(json_object_get(claim, "status"), "allocation"), "devices");
-    const json_t *result;
-    size_t i;
-
-    json_array_foreach(json_object_get(devices, "results"), i, result)
-    {
-        const char *name = json_text(result, "device");
-        int other = -1;
-        if (!strcmp(json_text(result, "driver"), DRA_DRIVER) &&
-            !strcmp(json_text(result, "pool"), node) && sscanf(name, "gpu-%d", &other) == 1 &&
-            other == minor)
-            return true;
-    }
-    return false;
-}
-
-static bool is_foreign(const struct world *world, const char *node, int minor)
-{
-    const struct world_list *claims = &world->sources.claims;
-
-    for (size_t i = 0; i < claims->count; i++)
-        if (!claim_is_ours(claims->items[i]) && claim_takes(claims->items[i], node, minor))
+    for (size_t i = 0; i < count; i++)
+        if (!taken[i].is_ours)
             return true;
     return false;
 }
 
-/* The slot that a claim of ours stands for; false when it is of another GPU or unreadable. */
-static bool claim_slot(const json_t *claim, const struct world_gpu *gpu, int *ret_profile,
-                       int *ret_start)
-{
-    long long start;
-
-    if (!claim_is_ours(claim) || strcmp(object_note(claim, NOTE_GPU), gpu->uuid) != 0 ||
-        !text_to_int(object_note(claim, NOTE_START), 0, 127, &start))
-        return false;
-    *ret_profile = mig_profile_find(gpu->board, object_note(claim, NOTE_SLICE));
-    *ret_start = (int)start;
-    return *ret_profile >= 0;
-}
-
+/* The claim of a slot; of two the one that stays. */
 static const json_t *find_claim(const struct world *world, const struct world_gpu *gpu,
                                 int profile, int start)
 {
-    const struct world_list *claims = &world->sources.claims;
+    size_t count;
+    const struct dra_claim *claims = dra_claims_of(world->dra_index, gpu->uuid, &count);
+    const json_t *found = NULL;
 
-    for (size_t i = 0; i < claims->count; i++) {
-        int its_profile, its_start;
-        if (claim_slot(claims->items[i], gpu, &its_profile, &its_start) &&
-            its_profile == profile && its_start == start)
-            return claims->items[i];
-    }
-    return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (claims[i].start == start &&
+            mig_profile_find(gpu->board, claims[i].slice) == profile &&
+            (!found || claim_is_leaving(found)))
+            found = claims[i].json;
+    return found;
 }
 
 /* --- observing --- */
@@ -305,26 +204,28 @@ static const json_t *find_claim(const struct world *world, const struct world_gp
 static int compare_by_start(const void *a, const void *b)
 {
     const struct world_instance *x = a, *y = b;
-    return x->start != y->start ? x->start - y->start : x->profile - y->profile;
+
+    if (x->start != y->start)
+        return x->start - y->start;
+    return x->profile != y->profile ? x->profile - y->profile
+                                    : (int)x->phase - (int)y->phase; /* what stays first */
 }
 
 static void observe_claims(struct world *world, struct world_gpu *gpu)
 {
-    const struct world_list *claims = &world->sources.claims;
-    size_t count = 0, capacity = 0;
-    int profile, start;
+    size_t claim_count, count = 0;
+    const struct dra_claim *claims = dra_claims_of(world->dra_index, gpu->uuid, &claim_count);
+    struct world_instance *list = arena_alloc(&world->arena, claim_count + 1, sizeof *list);
 
-    for (size_t i = 0; i < claims->count; i++)
-        capacity += claim_slot(claims->items[i], gpu, &profile, &start);
-    struct world_instance *list = arena_alloc(&world->arena, capacity + 1, sizeof *list);
-    for (size_t i = 0; i < claims->count; i++) {
-        const json_t *metadata = json_object_get(claims->items[i], "metadata");
-        if (!claim_slot(claims->items[i], gpu, &profile, &start))
+    for (size_t i = 0; i < claim_count; i++) {
+        const json_t *metadata = json_object_get(claims[i].json, "metadata");
+        int profile = mig_profile_find(gpu->board, claims[i].slice);
+        if (profile < 0)
             continue;
         list[count++] = (struct world_instance){
             .profile = profile,
-            .start = start,
-            .phase = claim_is_leaving(claims->items[i]) ? INSTANCE_LEAVING : INSTANCE_READY,
+            .start = claims[i].start,
+            .phase = claim_is_leaving(claims[i].json) ? INSTANCE_LEAVING : INSTANCE_READY,
             .uuid = "",
             .claim = arena_printf(&world->arena, "%s/%s", json_text(metadata, "namespace"),
                                   json_text(metadata, "name")),
@@ -361,17 +262,24 @@ static void observe_dra_node(struct world *world, size_t node, struct actuator_g
     for (size_t i = 0; !conflict && i < gpus.items.count; i++) {
         const struct dra_gpu *found = &gpus.items.data[i];
         const struct mig_board *board = best_board(found);
-        if (!board || is_foreign(world, name, found->minor) || ret->gpus.count == capacity)
+        bool shared = is_shared(world, name, found->minor);
+        if (!board || ret->gpus.count == capacity)
             continue;
-        struct world_gpu *gpu = &ret->gpus.data[ret->gpus.count++];
+        struct world_gpu *gpu = &ret->gpus.data[ret->gpus.count];
         *gpu = (struct world_gpu){
             .uuid = found->uuid,
             .node = node,
             .board = board,
             .actuator_id = arena_printf(&world->arena, "%d", found->minor),
             .lost = !world->nodes.data[node].ready,
+            .shared = shared,
         };
         observe_claims(world, gpu);
+        if (shared)
+            world->nodes.data[node].doubt = arena_printf(
+                &world->arena, "a claim of somebody else holds %s or a part of it", gpu->uuid);
+        /* Somebody else's; but what we have on it is to be moved away in good order. */
+        ret->gpus.count += !shared || gpu->instances.count > 0;
     }
     vec_done(&gpus.items);
 }
@@ -382,6 +290,7 @@ static void dra_observe(struct world *world, const struct gpu_pool *pool,
     const struct world_list *slices = &world->sources.resource_slices;
     size_t capacity = 0;
 
+    (void)dra_index_of(world);
     /* At most one GPU a published device. */
     for (size_t i = 0; i < slices->count; i++)
         capacity += json_array_size(
@@ -455,6 +364,15 @@ static const char *service_of_slot(const struct world *world, const struct actua
     return "";
 }
 
+/* A pod finds a claim in its own namespace alone. */
+static bool is_in_namespace(const json_t *claim, const char *service)
+{
+    const char *namespace = json_text(json_object_get(claim, "metadata"), "namespace");
+    size_t length = strlen(namespace);
+
+    return !strncmp(service, namespace, length) && service[length] == '/';
+}
+
 static json_t *claim_spec(const char *uuid, const char *profile)
 {
     CLEANUP(str_done) struct str cel = STR_EMPTY;
@@ -489,7 +407,8 @@ static json_t *claim_notes(const struct gpu_pool *pool, const struct actuator_sl
 static void create_claim(const struct world *world, const struct gpu_pool *pool,
                          const struct actuator_slot *slot, struct effects *effects)
 {
-    const char *service = service_of_slot(world, slot), *slash = strchr(service, '/');
+    const char *service = slot->service ? slot->service : service_of_slot(world, slot);
+    const char *slash = strchr(service, '/');
     struct dra_find find = partition_of(world, slot->gpu, slot->profile, slot->start);
     char name[64];
 
@@ -511,6 +430,14 @@ static void create_claim(const struct world *world, const struct gpu_pool *pool,
     effect->reason = "InstanceClaim";
 }
 
+static void delete_claim(const json_t *claim, struct effects *effects)
+{
+    struct effect *effect = effect_delete(effects, &KIND_RESOURCE_CLAIM, claim, false);
+
+    effect->destructive = true;
+    effect->reason = "InstanceClaim";
+}
+
 static void dra_change(struct world *world, const struct gpu_pool *pool,
                        const struct actuator_gpus *gpus, const struct actuator_slot *creates,
                        size_t create_count, const struct actuator_slot *deletes,
@@ -520,15 +447,19 @@ static void dra_change(struct world *world, const struct gpu_pool *pool,
     for (size_t i = 0; i < delete_count; i++) {
         const json_t *claim =
             find_claim(world, deletes[i].gpu, deletes[i].profile, deletes[i].start);
-        if (!claim || claim_is_leaving(claim))
-            continue;
-        struct effect *effect = effect_delete(effects, &KIND_RESOURCE_CLAIM, claim, false);
-        effect->destructive = true;
-        effect->reason = "InstanceClaim";
+        if (claim && !claim_is_leaving(claim))
+            delete_claim(claim, effects);
     }
-    for (size_t i = 0; i < create_count; i++)
-        if (!find_claim(world, creates[i].gpu, creates[i].profile, creates[i].start))
+    for (size_t i = 0; i < create_count; i++) {
+        const json_t *claim =
+            find_claim(world, creates[i].gpu, creates[i].profile, creates[i].start);
+        if (!claim)
             create_claim(world, pool, &creates[i], effects);
+        /* Of the tenant before, in its namespace: it goes, and is made anew. */
+        else if (creates[i].service && !is_in_namespace(claim, creates[i].service) &&
+                 !claim_is_leaving(claim))
+            delete_claim(claim, effects);
+    }
 }
 
 /* --- pods --- */
@@ -581,15 +512,14 @@ static uint32_t span_of(const struct mig_board *board, const struct dra_device *
 static bool overlaps(const struct world *world, const struct world_gpu *gpu,
                      const struct dra_device *wanted)
 {
-    const struct world_list *claims = &world->sources.claims;
+    size_t count;
+    const struct dra_taken *taken =
+        dra_taken_of(world->dra_index, wanted->pool, wanted->minor, &count);
 
-    for (size_t i = 0; i < claims->count; i++) {
-        struct dra_device taken;
-        if (claim_device(claims->items[i], &taken) && !strcmp(taken.pool, wanted->pool) &&
-            taken.minor == wanted->minor &&
-            (span_of(gpu->board, &taken) & span_of(gpu->board, wanted)))
+    for (size_t i = 0; i < count; i++)
+        if (taken[i].is_whole ||
+            (span_of(gpu->board, &taken[i].device) & span_of(gpu->board, wanted)))
             return true;
-    }
     return false;
 }
 
@@ -598,7 +528,7 @@ static void allocate(const struct world *world, const struct world_gpu *gpu,
 {
     struct dra_find find = partition_of(world, gpu, pod->profile, pod->start);
 
-    if (!find.device.name || overlaps(world, gpu, &find.device))
+    if (!find.device.name || !world->sources.fresh || overlaps(world, gpu, &find.device))
         return;
     json_t *allocation = json_pack(
         "{s:{s:[{s:s, s:s, s:s, s:s}]}, s:{s:[{s:[{s:s, s:s, s:[s]}]}]}}", "devices", "results",
@@ -610,6 +540,7 @@ static void allocate(const struct world *world, const struct world_gpu *gpu,
                               pod->meta.name, "uid", pod->meta.uid);
     struct effect *effect = effect_patch(effects, &KIND_RESOURCE_CLAIM, claim, patch, true);
     effect->subresource = "status";
+    effect->destructive = true; /* it takes the place from others: not on an old view */
     effect->reason = "Allocation";
 }
 
@@ -648,7 +579,7 @@ static void dra_tend(struct world *world, const struct gpu_pool *pool,
                 claim = find_claim(world, &gpus->gpus.data[at], pod->profile, pod->start);
         if (!claim || claim_is_leaving(claim) || !*object_note(claim, NOTE_EXACT))
             continue;
-        if (claim_device(claim, &device))
+        if (dra_claim_device(claim, &device))
             lift_gate(pod, effects);
         else
             allocate(world, &gpus->gpus.data[at - 1], pod, claim, effects);

@@ -139,7 +139,7 @@ bool pool_view_is_usable(const struct pool_view *view, int gpu)
     const struct world_gpu *here = &view->gpus->gpus.data[gpu];
     const struct world_node *node = &view->world->nodes.data[here->node];
 
-    return !here->lost && !node->cordoned && !node->out_of_service && !*node->conflict;
+    return !here->lost && !here->shared && !node->cordoned && !node->out_of_service && !*node->conflict;
 }
 
 /* ---- transitions ------------------------------------------------------------------ */

@@ -40,7 +40,7 @@ static const struct source_row {
     {&KIND_SERVICE, OURS, API_ALWAYS, offsetof(struct world_sources, kube_services)},
     {&KIND_ENDPOINT_SLICE, OURS, API_ALWAYS, offsetof(struct world_sources, endpoint_slices)},
     {&KIND_HTTP_ROUTE, OURS, API_GATEWAY, offsetof(struct world_sources, routes)},
-    {&KIND_RESOURCE_CLAIM, OURS, API_DRA, offsetof(struct world_sources, claims)},
+    {&KIND_RESOURCE_CLAIM, NULL, API_DRA, offsetof(struct world_sources, claims)},
     {&KIND_RESOURCE_SLICE, NULL, API_DRA, offsetof(struct world_sources, resource_slices)},
 };
 enum { SOURCES = sizeof source_table / sizeof *source_table };
@@ -138,6 +138,16 @@ static bool node_matters(const json_t *before, const json_t *after)
     return !same_json(json_object_get(before, "spec"), json_object_get(after, "spec"));
 }
 
+/* Claims of others count by the devices that they hold. */
+static bool claim_matters(const json_t *before, const json_t *after)
+{
+    const json_t *was = json_object_get(json_object_get(before, "status"), "allocation");
+    const json_t *is = json_object_get(json_object_get(after, "status"), "allocation");
+    bool ours = label_pool(before) || label_pool(after);
+
+    return ours || !same_json(was, is);
+}
+
 static void on_changed(void *context, const char *key, const json_t *before,
                        const json_t *after)
 {
@@ -149,6 +159,8 @@ static void on_changed(void *context, const char *key, const json_t *before,
     if (options->seen)
         options->seen(options->context, kind, before, after);
     if (kind == &KUBE_NODE && !node_matters(before, after))
+        return;
+    if (kind == &KIND_RESOURCE_CLAIM && !claim_matters(before, after))
         return;
     const char *was = before ? pool_of(kind, before) : NULL;
     const char *is = after ? pool_of(kind, after) : NULL;

@@ -550,6 +550,18 @@ static void delete_pod(struct step *step, const struct world_pod *pod)
     effect->reason = "stop";
 }
 
+/* dra: the claim is in the namespace of the tenant before, where no pod of this one finds it.
+ */
+static bool is_out_of_reach(const struct world_instance *instance,
+                            const struct gpu_service *service)
+{
+    const char *namespace = service ? service->meta.namespace : "";
+    size_t length = strlen(namespace);
+
+    return *instance->claim && service &&
+           (strncmp(instance->claim, namespace, length) != 0 || instance->claim[length] != '/');
+}
+
 static void act_start(struct step *step, size_t index)
 {
     const struct transition_action *action = action_of(step, index);
@@ -559,9 +571,13 @@ static void act_start(struct step *step, size_t index)
 
     if (pod && pod->ended)
         delete_pod(step, pod);
-    if (!instance || instance->phase != INSTANCE_READY)
+    if (!instance || instance->phase != INSTANCE_READY) {
         vec_add(&step->creates, slot_of(step, action)); /* it was made, and has gone since */
-    else if (!pod && service && step->states[index].phase == PHASE_STARTED)
+    } else if (!pod && is_out_of_reach(instance, service)) {
+        struct actuator_slot slot = slot_of(step, action);
+        slot.service = service_name(step, action);
+        vec_add(&step->creates, slot);
+    } else if (!pod && service && step->states[index].phase == PHASE_STARTED)
         make_pod(step, action, service, instance);
 }
 

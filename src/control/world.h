@@ -11,6 +11,7 @@
 #include "kube/path.h"
 
 struct actuator_ops;
+struct dra_index;
 
 /* Objects of one kind, borrowed. */
 struct world_list {
@@ -23,7 +24,7 @@ struct world_sources {
     struct world_list services, profiles, pools, plans, transitions, node_states; /* ours */
     struct world_list nodes, pods; /* pods: those with LABEL_MANAGED_BY=tranche alone */
     struct world_list kube_services, endpoint_slices, routes; /* labelled likewise */
-    struct world_list claims,
+    struct world_list claims,                                 /* of everybody */
         resource_slices;  /* empty where resource.k8s.io/v1 is not served */
     bool has_dra;         /* resource.k8s.io/v1 is served */
     bool has_dynamic_mig; /* … and a driver gpu.nvidia.com offers partitions as devices */
@@ -60,6 +61,7 @@ struct world_gpu {
     const struct mig_board *board;
     const char *actuator_id; /* dra: minor number as in device names; else "" */
     bool lost;               /* its node is not Ready: instances still take their place */
+    bool shared;             /* somebody else holds a part of it: nothing new is put there */
     VEC(struct world_instance) instances; /* by start */
 };
 
@@ -110,6 +112,7 @@ struct world {
     VEC(struct world_pod) pods;
     VEC(struct world_fault) faults;
     struct map service_names, node_names; /* positions in services and nodes */
+    const struct dra_index *dra_index;    /* actuator_dra.h; NULL until it is asked for */
 };
 
 struct actuator_gpus;

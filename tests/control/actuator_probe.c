@@ -8,7 +8,9 @@
  *     → {"actuator", "gpus": [{"uuid", "board", "node", "instances": […]}], "conflicts": {…},
  *        "doubts": {…}, "effects": […], "pod": {…}}
  *
- * "bind" goes to the first instance that is observed.
+ * "bind" goes to the first instance that is observed. With "step": true the effects are those of
+ * a step of the first Transition in place of "creates" and "deletes"; "fresh": false is a view
+ * that may be old.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "control/actuator_internal.h"
+#include "control/reconcile.h"
 
 static const char *const phase_names[] = {"pending", "ready", "leaving", "failed"};
 static const char *const effect_names[] = {"ensure", "apply", "patch", "delete", "event"};
@@ -49,9 +52,10 @@ static json_t *gpus_json(const struct world *world, const struct actuator_gpus *
         for (size_t j = 0; j < gpu->instances.count; j++)
             json_array_append_new(instances, instance_json(gpu, &gpu->instances.data[j]));
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "uuid", gpu->uuid, "board",
+            list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "uuid", gpu->uuid, "board",
                             gpu->board->slug, "node", world->nodes.data[gpu->node].name, "id",
-                            gpu->actuator_id, "lost", gpu->lost, "instances", instances));
+                            gpu->actuator_id, "lost", gpu->lost, "shared", gpu->shared,
+                            "instances", instances));
     }
     return list;
 }
@@ -96,6 +100,7 @@ static struct actuator_slot *slots_of(const json_t *root, const char *key,
         slot->profile = mig_profile_find(slot->gpu->board, json_text(item, "slice"));
         slot->start = (int)json_integer_value(json_object_get(item, "start"));
         slot->transition = json_text(item, "transition");
+        slot->service = json_string_value(json_object_get(item, "service"));
         assert(slot->profile >= 0);
     }
     return slots;
@@ -160,7 +165,11 @@ static void answer(struct world *world, const json_t *root)
         slots_of(root, "creates", &gpus, &world->arena, &create_count);
     struct actuator_slot *deletes =
         slots_of(root, "deletes", &gpus, &world->arena, &delete_count);
-    ops->change(world, pool, &gpus, creates, create_count, deletes, delete_count, &effects);
+    if (json_is_true(json_object_get(root, "step")))
+        reconcile_transition(world, pool, &gpus, &world->transitions.data[0], &effects);
+    else
+        ops->change(world, pool, &gpus, creates, create_count, deletes, delete_count,
+                    &effects);
     if (ops->tend)
         ops->tend(world, pool, &gpus, &effects);
     json_t *out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "actuator", ops->name, "gpus",
@@ -193,9 +202,10 @@ int main(void)
         .pods = list_of(root, "pods", &arena),
         .transitions = list_of(root, "transitions", &arena),
         .plans = list_of(root, "plans", &arena),
+        .services = list_of(root, "services", &arena),
         .has_dra = json_object_get(root, "slices") != NULL,
         .has_dynamic_mig = json_array_size(json_object_get(root, "slices")) > 0,
-        .fresh = true,
+        .fresh = !json_is_false(json_object_get(root, "fresh")),
         .epoch = json_integer_value(json_object_get(root, "epoch")),
         .now_s = json_integer_value(json_object_get(root, "now")),
     };

@@ -185,6 +185,8 @@ def dra_observes():
         equal([(g["uuid"], g["board"], g["id"]) for g in answer["gpus"]], [(GPU0, board, "3")], f"dra observes: {name}")
     equal(probe("auto", nodes=[node()], slices=slices(), claims=[])["actuator"], "dra", "auto: dra where it is")
     equal(probe("auto", nodes=[node()])["actuator"], "agent", "auto: else the agent")
+    admin = claim("x", device="gpu-3", ours=False)
+    admin["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = True
     replaced = slices() + slices(generation=2)[:1]
     equal(probe("dra", nodes=[node()], slices=replaced, claims=[])["gpus"], [], "slices of an old generation do not count")
     for name, claims, want in [
@@ -192,9 +194,14 @@ def dra_observes():
              [{"3g.40gb@0": "leaving", "1g.10gb@6": "ready"}]),
             ("a GPU that others use is left alone", [claim("x", device="gpu-3-mig-1g10gb-19-0", ours=False)], []),
             ("a whole GPU of others too", [claim("x", device="gpu-3", ours=False)], []),
-            ("another GPU of others does not matter", [claim("x", device="gpu-33", ours=False)], [{}])]:
+            ("another GPU of others does not matter", [claim("x", device="gpu-33", ours=False)], [{}]),
+            ("a look with admin access holds nothing", [admin], [{}])]:
         answer = probe("dra", nodes=[node()], slices=slices(), claims=claims)
         equal(list(phases(answer).values()), want, f"dra observes: {name}")
+    both = probe("dra", nodes=[node()], slices=slices(), claims=[
+        claim("a"), claim("x", device="gpu-3-mig-1g10gb-19-0", ours=False)])
+    equal(([(g["shared"], [i["start"] for i in g["instances"]]) for g in both["gpus"]], list(both["doubts"])),
+          ([(True, [6])], ["n0"]), "dra observes: ours beside others' is still there, and said to be shared")
     answer = probe("dra", nodes=[node(labels={"nvidia.com/mig.config": "x"})], slices=slices(), claims=[])
     equal((answer["gpus"], list(answer["conflicts"])), ([], ["n0"]), "dra: mig-manager's node is refused")
 
@@ -235,6 +242,39 @@ def dra_changes():
     equal([(e["do"], e["name"], e["destructive"]) for e in answer["effects"]], [("delete", "c", True)], "dra: deletion")
 
 
+def dra_tenants():
+    """A slot goes from a service to one of another namespace: a claim is in its pod's namespace."""
+    world = {"nodes": [node()], "slices": slices(), "transitions": [transition()], "plans": [partition_plan()]}
+    wish = [slot(GPU0, "2g.20gb", 4) | {"service": "lab/vision"}]
+    old = claim("c", "2g.20gb", 4)
+    answer = probe("dra", **world, claims=[old], creates=wish)
+    equal([(e["do"], e["namespace"], e["name"], e["destructive"]) for e in answer["effects"]],
+          [("delete", "shop", "c", True)], "dra: the claim of the tenant before goes")
+    leaving = claim("c", "2g.20gb", 4, deletionTimestamp="2026-01-01T00:00:00Z")
+    equal(probe("dra", **world, claims=[leaving], creates=wish)["effects"], [], "it is waited for")
+    answer = probe("dra", **world, claims=[], creates=wish)
+    equal([(e["do"], e["namespace"]) for e in answer["effects"]], [("ensure", "lab")], "and made anew where the pod is")
+    there = claim("c", "2g.20gb", 4)
+    there["metadata"]["namespace"] = "shop-2"
+    equal(len(probe("dra", **world, claims=[there], creates=[wish[0] | {"service": "shop/ranker"}])["effects"]), 1,
+          "a namespace is known by its whole name")
+
+    started = transition()
+    started["spec"]["actions"] = [started["spec"]["actions"][1] | {"after": []}]
+    started["status"] = {"epoch": 3, "actions": [{"id": "a2", "phase": "Started", "attempts": 1,
+                                                  "startedAt": "2026-01-01T00:00:00Z"}]}
+    service = {"apiVersion": "tranche.dev/v1alpha1", "kind": "GpuService", "metadata": {
+        "name": "ranker", "namespace": "shop", "uid": "u-s", "resourceVersion": "1"}, "spec": {
+        "pool": "night", "model": "ranker", "rateRps": 10, "latencyMs": 100,
+        "podTemplate": {"spec": {"containers": [{"name": "a", "image": "i"}]}}}}
+    world |= {"transitions": [started], "services": [service], "pool": {"paused": True}, "step": True}
+    for namespace, want in [("shop", ("ensure", "Pod")), ("lab", ("delete", "ResourceClaim"))]:
+        there["metadata"]["namespace"] = namespace
+        acts = [(e["do"], e["kind"]) for e in probe("dra", **world, claims=[there])["effects"] if e["kind"] in (
+            "Pod", "ResourceClaim")]
+        equal(acts, [want], f"dra: a start on an instance of namespace {namespace}")
+
+
 def dra_binds():
     template = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}}
     pod = probe("dra", nodes=[node()], slices=slices(), claims=[claim("c")], bind=template)["pod"]
@@ -256,8 +296,15 @@ def dra_tends():
     world = {"nodes": [node()], "slices": slices()}
     ours = "tranche.dev/allocation"
     answer = probe("dra", **world, claims=[claim("c")], pods=[gated([ours])])
-    equal([(e["do"], e["kind"], e.get("subresource"), e["resourceVersion"]) for e in answer["effects"]],
-          [("patch", "ResourceClaim", "status", "9")], "dra: a gated pod: the allocation is written")
+    equal([(e["do"], e["kind"], e.get("subresource"), e["resourceVersion"], e["destructive"]) for e in answer["effects"]],
+          [("patch", "ResourceClaim", "status", "9", True)], "dra: a gated pod: the allocation is written")
+    equal(probe("dra", **world, fresh=False, claims=[claim("c")], pods=[gated([ours])])["effects"], [],
+          "but not on a view that may be old")
+    for device, clear in [("gpu-3-mig-1g10gb-19-6", False), ("gpu-3", False), ("gpu-3-mig-1g10gb-19-0", True)]:
+        others = claim("x", device=device, ours=False)
+        others["status"]["allocation"]["devices"]["results"].insert(0, {"driver": "net.example.com", "pool": "n0", "device": "eth-0"})
+        answer = probe("dra", **world, claims=[claim("c"), others], pods=[gated([ours])])
+        equal(len(answer["effects"]), int(clear), f"beside {device} of somebody else's claim")
     status = answer["effects"][0]["body"]["status"]
     equal((status["allocation"]["devices"]["results"], status["reservedFor"]),
           ([{"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n0", "device": "gpu-3-mig-1g10gb-19-6"}],
@@ -324,7 +371,7 @@ def simulated():
     equal(len(answer["effects"]), 1, "sim: rules that cannot be read are passed over")
 
 
-for test in (agent_observes, twice, agent_refuses, agent_changes, agent_binds, dra_observes, dra_changes, dra_binds, dra_tends,
+for test in (agent_observes, twice, agent_refuses, agent_changes, agent_binds, dra_observes, dra_changes, dra_tenants, dra_binds, dra_tends,
              manager, simulated):
     test()
 print(f"1..{count}")
