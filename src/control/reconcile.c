@@ -15,6 +15,10 @@
 #include "control/planning.h"
 #include "control/status.h"
 #include "control/status_edit.h"
+#include "control/timestamp.h"
+#include "control/window.h"
+
+static const double FLOOR_TOLERANCE = 1e-9;
 
 /* ---- planning --------------------------------------------------------------------- */
 
@@ -37,6 +41,41 @@ static void tell_no_transition(const struct pool_view *view, const struct error 
     status_edit_end(&edit);
 }
 
+/* Less is there of a service than it is held to: something was lost, and nobody gave it up. */
+static bool is_floor_broken(const struct pool_view *view)
+{
+    for (size_t s = 0; s < view->services.count; s++)
+        if (view->services.data[s].existing_rps <
+            planning_status_rate(view, s, "floorRps") * (1 - FLOOR_TOLERANCE))
+            return true;
+    return false;
+}
+
+/* Whether what is wanted waits for the pool's window; the pool says until when. */
+static bool waits_for_window(const struct pool_view *view, bool is_wanted,
+                             struct effects *effects)
+{
+    const struct gpu_pool *pool = view->pool;
+    int64_t now_s = view->world->sources.now_s;
+    int64_t opens_s = window_opens_s(pool, now_s);
+    bool waits = is_wanted && opens_s > now_s && !is_floor_broken(view);
+    struct status_edit edit;
+    char opens[21];
+
+    status_edit_begin(&edit, effects, &KIND_GPU_POOL, pool->meta.json, now_s);
+    timestamp_format(opens_s, opens);
+    if (waits)
+        status_edit_condition(&edit, "Waiting", true, "WindowClosed",
+                              "the plan is carried out from %s on", opens);
+    else if (window_is_set(pool) || status_edit_find(&edit, "Waiting"))
+        status_edit_condition(&edit, "Waiting", false, "NothingWaits",
+                              "no plan waits for the window");
+    status_edit_end(&edit);
+    if (waits)
+        look_again_at(effects, view->world, opens_s);
+    return waits;
+}
+
 /* From the state that is there to the current plan, if these differ. */
 static void carry_on(struct pool_view *view, const struct reconcile_options *options,
                      struct effects *effects)
@@ -54,8 +93,9 @@ static void carry_on(struct pool_view *view, const struct reconcile_options *opt
                                      .wanted = &wanted,
                                      .actions_max = options->actions_max,
                                      .piece_gpus = options->piece_gpus};
-    if (!planning_is_same(&observed, &wanted) &&
-        !planning_make_transition(view, &change, effects, &err))
+    bool is_wanted = !planning_is_same(&observed, &wanted);
+    bool waits = waits_for_window(view, is_wanted, effects);
+    if (is_wanted && !waits && !planning_make_transition(view, &change, effects, &err))
         tell_no_transition(view, &err, effects);
     plan_done(&wanted);
     plan_done(&observed);

@@ -268,6 +268,21 @@ const struct schema_kind SCHEMA_OF_PERF_PROFILE = {
 
 /* GpuPool */
 
+static const struct field pool_window[] = {
+    {"start", "When it opens, as 22:00.", FIELD_TEXT, AT(gpu_pool, window.start), .maximum = 5,
+     .pattern = PATTERN_MINUTE},
+    {"end", "When it closes; not after the start: on the next day.", FIELD_TEXT,
+     AT(gpu_pool, window.end), .maximum = 5, .pattern = PATTERN_MINUTE},
+    {"days", "Days on which it opens, as Mon, Sat; none: every day.", FIELD_TEXTS,
+     AT(gpu_pool, window.days), .maximum = 7, .pattern = "^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)$",
+     .keys = ""},
+};
+
+static const struct field_rule pool_window_rules[] = {
+    {"has(self.start) && has(self.end) && self.start != self.end",
+     "a window has a start and an end, at different times"},
+};
+
 static const struct field pool_spec[] = {
     {"nodeSelector", "Labels that a node must have; none: every node with GPUs.", FIELD_MAP,
      AT(gpu_pool, node_selector)},
@@ -298,6 +313,10 @@ static const struct field pool_spec[] = {
     {"actionTimeoutSeconds", "An action that takes longer makes its Transition Stalled.",
      FIELD_INT, AT(gpu_pool, action_timeout_seconds), .minimum = 1, .maximum = 86400,
      .fallback = "600"},
+    {"window",
+     "Times of the day, in UTC, in which a transition may begin; none: at any time. Outside "
+     "them plans are made and wait; only a service that fell below its floor is helped.",
+     FIELD_GROUP, SCHEMA_ONLY, FIELDS(pool_window), RULES(pool_window_rules)},
     {"paused", "Nothing is planned and no action is begun.", FIELD_BOOL, AT(gpu_pool, paused),
      .fallback = "false"},
 };
@@ -354,6 +373,7 @@ static const struct schema_condition pool_conditions[] = {
     {"Ready", "the world is as the last plan has it, and every service has its rate"},
     {"Reconciling", "a plan is being made or a transition is under way"},
     {"Stalled", "it cannot go on by itself: the reason says why"},
+    {"Waiting", "the plan is carried out when the window opens: the message says when"},
 };
 
 const struct schema_kind SCHEMA_OF_GPU_POOL = {

@@ -64,6 +64,12 @@ enum actuator_kind {
 };
 
 /* GpuPool, cluster: which nodes, by what means, within which budgets. */
+/* When Transitions may begin; both texts "" : at any time. See control/window.h. */
+struct pool_window {
+    const char *start, *end; /* "HH:MM" in UTC */
+    VEC(const char *) days;  /* "Mon" …, on which it starts; none: every day */
+};
+
 struct gpu_pool {
     struct object_meta meta;
     const json_t *node_selector; /* labels and values; NULL: every node with GPUs */
@@ -76,6 +82,7 @@ struct gpu_pool {
     int replan_seconds;       /* least time between two plans; default 30 */
     double headroom;          /* plans are made for rate × this; default 1.0 */
     int action_timeout_seconds; /* then Stalled; default 600 */
+    struct pool_window window;
     bool paused;
 };
 

@@ -120,16 +120,22 @@ static void test_pool(void **state)
     assert_int_equal(pool.action_timeout_seconds, 600);
     assert_int_equal(pool.spare_gpus, 0);
     assert_true(!pool.paused && pool.exact_placement);
+    assert_string_equal(pool.window.start, "");
     CLEANUP(json_decref_ptr)
     json_t *other = object_of("'name':'default'",
                               "{'nodeSelector':{'a':'b'},'actuator':'mig-manager','derate':0.9,"
-                              "'latencyRule':'half','paused':true,'spareGpus':2}",
+                              "'latencyRule':'half','paused':true,'spareGpus':2,"
+                              "'window':{'start':'22:00','end':'04:00','days':['Sat','Sun']}}",
                               "{'actuator':'a-word-of-tomorrow','gpus':'many'}");
     assert_int_equal(gpu_pool_read(other, &arena, &pool, &err), 0);
     assert_int_equal(json_object_size(pool.node_selector), 1);
     assert_int_equal(pool.actuator, ACTUATOR_MIG_MANAGER);
     assert_int_equal(pool.latency_rule, RULE_HALF);
     assert_true(pool.derate == 0.9 && pool.paused);
+    assert_string_equal(pool.window.start, "22:00");
+    assert_string_equal(pool.window.end, "04:00");
+    assert_int_equal(pool.window.days.count, 2);
+    assert_string_equal(pool.window.days.data[1], "Sun");
     arena_done(&arena);
 }
 
@@ -410,6 +416,8 @@ static const struct wrong wrongs[] = {
     {POOL, "{'nodeSelector':{'a':1}}", "spec.nodeSelector.a: expected text"},
     {POOL, "{'nodeSelector':[]}", "spec.nodeSelector"},
     {POOL, "{'paused':'yes'}", "spec.paused"},
+    {POOL, "{'window':{'days':[1]}}", "spec.window.days[0]"},
+    {POOL, "{'window':'02:00'}", "spec.window: expected an object"},
     {POOL, "[]", "spec: expected an object"},
     {PROFILE, "{'model':'m','board':'a100','entries':[]}", "spec.board"},
     {PROFILE, "{'model':'m','board':'a100-40gb'}", "spec.entries: is missing"},

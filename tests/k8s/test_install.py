@@ -48,6 +48,8 @@ GOOD = [
     ("gpuservices", {"task": "training", "latencyMs": None}), ("gpuservices", {"gateway": "infra/main"}),
     ("perfprofiles", {}), ("perfprofiles", {"entries": [dict(ENTRY, throughputRps=0, status="oom")]}),
     ("gpupools", {}), ("gpupools", {"nodeSelector": {"a": "b"}, "actuator": "dra", "exactPlacement": True}),
+    ("gpupools", {"window": {"start": "22:30", "end": "00:00"}}),
+    ("gpupools", {"window": {"start": "02:00", "end": "04:00", "days": ["Mon", "Sun"]}}),
     ("partitionplans", {}), ("partitionplans", {"items": []}), ("transitions", {}), ("nodegpustates", {}),
 ]
 
@@ -74,6 +76,11 @@ BAD = [
     ("perfprofiles", {"entries": [ENTRY, dict(ENTRY, throughputRps=1)]}, "entries"),
     ("gpupools", {"actuator": "magic"}, "actuator"), ("gpupools", {"derate": 0}, "derate"),
     ("gpupools", {"derate": 1.2}, "derate"), ("gpupools", {"headroom": 0.5}, "headroom"),
+    ("gpupools", {"window": {"start": "02:00"}}, "window"),
+    ("gpupools", {"window": {"start": "02:00", "end": "02:00"}}, "window"),
+    ("gpupools", {"window": {"start": "2:00", "end": "04:00"}}, "start"),
+    ("gpupools", {"window": {"start": "02:00", "end": "24:00"}}, "end"),
+    ("gpupools", {"window": {"start": "02:00", "end": "04:00", "days": ["Monday"]}}, "days"),
     ("gpupools", {"nodeSelector": {"a": 1}}, "nodeSelector"), ("gpupools", {"spareGpus": -1}, "spareGpus"),
     ("partitionplans", {"items": [dict(ITEM, start=12)]}, "start"),
     ("partitionplans", {"items": [dict(ITEM, service="ranker")]}, "service"),
