@@ -20,11 +20,11 @@ enum { FIELD_BATCH_MAX = 1 << 20, FIELD_PROCS_MAX = 1 << 10, FIELD_UNITS_MAX = 1
 #define FIELD_RATE_MAX 1e12
 #define FIELD_MS_MAX   1e9
 
-#define PATTERN_NAME  "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-#define PATTERN_PATH  "^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-#define PATTERN_SLICE "^([1-9]g(\\.[0-9]+gb)?([+-][a-z.]+|\\*2)?|whole)$"
+#define PATTERN_NAME   "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+#define PATTERN_PATH   "^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+#define PATTERN_SLICE  "^([1-9]g(\\.[0-9]+gb)?([+-][a-z.]+|\\*2)?|whole)$"
 #define PATTERN_MINUTE "^([01][0-9]|2[0-3]):[0-5][0-9]$"
-#define PATTERN_BOARD "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+#define PATTERN_BOARD  "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 /* In every status. */
 #define FIELD_OBSERVED_GENERATION                                                              \

@@ -77,10 +77,10 @@ struct gpu_pool {
     bool exact_placement; /* dra: write the allocation ourselves */
     enum latency_rule latency_rule;
     double derate;
-    int spare_gpus;           /* that a transition may borrow */
-    int max_unavailable_gpus; /* touched at once; 0: no limit */
-    int replan_seconds;       /* least time between two plans; default 30 */
-    double headroom;          /* plans are made for rate × this; default 1.0 */
+    int spare_gpus;             /* that a transition may borrow */
+    int max_unavailable_gpus;   /* touched at once; 0: no limit */
+    int replan_seconds;         /* least time between two plans; default 30 */
+    double headroom;            /* plans are made for rate × this; default 1.0 */
     int action_timeout_seconds; /* then Stalled; default 600 */
     struct pool_window window;
     bool paused;

@@ -8,9 +8,9 @@
  *     → {"actuator", "gpus": [{"uuid", "board", "node", "instances": […]}], "conflicts": {…},
  *        "doubts": {…}, "effects": […], "pod": {…}}
  *
- * "bind" goes to the first instance that is observed. With "step": true the effects are those of
- * a step of the first Transition in place of "creates" and "deletes"; "fresh": false is a view
- * that may be old.
+ * "bind" goes to the first instance that is observed. With "step": true the effects are those
+ * of a step of the first Transition in place of "creates" and "deletes"; "fresh": false is a
+ * view that may be old.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -51,11 +51,11 @@ static json_t *gpus_json(const struct world *world, const struct actuator_gpus *
         json_t *instances = json_array();
         for (size_t j = 0; j < gpu->instances.count; j++)
             json_array_append_new(instances, instance_json(gpu, &gpu->instances.data[j]));
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "uuid", gpu->uuid, "board",
-                            gpu->board->slug, "node", world->nodes.data[gpu->node].name, "id",
-                            gpu->actuator_id, "lost", gpu->lost, "shared", gpu->shared,
-                            "instances", instances));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "uuid",
+                                              gpu->uuid, "board", gpu->board->slug, "node",
+                                              world->nodes.data[gpu->node].name, "id",
+                                              gpu->actuator_id, "lost", gpu->lost, "shared",
+                                              gpu->shared, "instances", instances));
     }
     return list;
 }
@@ -168,8 +168,7 @@ static void answer(struct world *world, const json_t *root)
     if (json_is_true(json_object_get(root, "step")))
         reconcile_transition(world, pool, &gpus, &world->transitions.data[0], &effects);
     else
-        ops->change(world, pool, &gpus, creates, create_count, deletes, delete_count,
-                    &effects);
+        ops->change(world, pool, &gpus, creates, create_count, deletes, delete_count, &effects);
     if (ops->tend)
         ops->tend(world, pool, &gpus, &effects);
     json_t *out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "actuator", ops->name, "gpus",

@@ -298,7 +298,8 @@ static void api_patch(struct api_store *store, const char *path, const json_t *p
         return;
     }
     api_note(store, "PATCH", path);
-    if (before && !json_equal(json_object_get(before, "spec"), json_object_get(after, "spec"))) {
+    if (before &&
+        !json_equal(json_object_get(before, "spec"), json_object_get(after, "spec"))) {
         json_t *metadata = json_object_get(after, "metadata");
         json_int_t was = json_integer_value(json_object_get(metadata, "generation"));
         json_object_set_new(metadata, "generation", json_integer(was + 1));
