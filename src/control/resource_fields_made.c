@@ -236,7 +236,6 @@ static const struct schema_condition transition_conditions[] = {
     {"Complete",
      "every action is done, or (False, reason Superseded) it was closed for another"},
     {"Stalled", "an action takes longer than the pool's actionTimeoutSeconds"},
-    {"RolledBack", "the state before was restored"},
     {"FloorHeld", "False while an action waits because it would break a service's floor"},
     {"Ready", "the same as Complete, for kstatus"},
     {"Reconciling", "the same as Progressing, for kstatus"},

@@ -760,6 +760,24 @@ static void tell_progress(struct step *step, struct status_edit *edit, size_t do
                      step->close_text);
 }
 
+/* At most one of each a round, and one Event of each a Transition, with a count. */
+static void tell_steps(struct step *step, size_t begun, size_t done)
+{
+    const json_t *object = step->object->meta.json;
+    size_t count = step->transition->actions.count, begun_before = 0, done_before = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        begun_before += step->object->states.data[i].phase != PHASE_PENDING;
+        done_before += step->object->states.data[i].phase == PHASE_DONE;
+    }
+    if (begun > begun_before)
+        effect_event(step->effects, &KIND_TRANSITION, object, false, "StepStarted",
+                     "%zu of %zu actions are begun", begun, count);
+    if (done > done_before)
+        effect_event(step->effects, &KIND_TRANSITION, object, false, "StepDone",
+                     "%zu of %zu actions are done", done, count);
+}
+
 static void tell(struct step *step)
 {
     struct status_edit edit;
@@ -780,6 +798,7 @@ static void tell(struct step *step)
     tell_floor(step, &edit);
     tell_stalled(step, &edit);
     tell_progress(step, &edit, done);
+    tell_steps(step, begun, done);
     status_edit_end(&edit);
 }
 

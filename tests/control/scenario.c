@@ -289,6 +289,8 @@ static enum carried carry_out(struct scenario *scenario, const struct effect *ef
         rc = i == 0 ? again : rc;
     }
     tell(scenario, effect, rc);
+    scenario->steps_started += strcmp(effect->reason, "StepStarted") == 0;
+    scenario->steps_done += strcmp(effect->reason, "StepDone") == 0;
     snprintf(what, sizeof what, "%s of %s %s", effect->reason, effect->object_kind->kind,
              effect->name);
     check(scenario, what);

@@ -66,12 +66,14 @@ static void test_start(void **state)
     assert_true(scenario_settle(&scenario, 60));
     assert_true(scenario_check_end(&scenario));
     assert_true(scenario_capacity(&scenario, "ranker") >= 50);
-    unsigned long writes = scenario.cluster.writes;
+    assert_true(scenario.steps_started > 0 && scenario.steps_done > 0);
+    unsigned long writes = scenario.cluster.writes, done = scenario.steps_done;
     for (int i = 0; i < 5; i++) {
         assert_int_equal(scenario_run(&scenario, &SCENARIO_ROUND_PLAIN), 0);
         scenario_tick(&scenario, 60);
     }
     assert_int_equal(scenario.cluster.writes, writes);
+    assert_int_equal(scenario.steps_done, done);
     scenario_done(&scenario);
 }
 
