@@ -162,13 +162,14 @@ void observe_distinct(struct world *world, struct actuator_gpus *gpus)
     gpus->gpus.count = kept;
 }
 
-/* Whether the agent says, of the spec as it is now, that it failed. */
-static bool state_failed(const struct node_gpu_state *state)
+/* Whether the agent says, of the spec as it is now, that it failed on this GPU. */
+static bool gpu_failed(const struct node_gpu_state *state, const struct node_gpu *found)
 {
     const json_t *status = json_object_get(state->meta.json, "status"), *condition;
     size_t i;
 
-    if (state->observed_generation != state->meta.generation)
+    if (state->observed_generation != state->meta.generation || !found->message ||
+        !*found->message)
         return false;
     json_array_foreach(json_object_get(status, "conditions"), i, condition)
     {
@@ -186,7 +187,7 @@ void observe_gpu(struct world *world, const struct node_gpu_state *state,
     const struct node_gpu *desired =
         node_gpu_find(state->desired.data, state->desired.count, found->uuid);
     size_t wanted = desired ? desired->instances.count : 0;
-    bool failed = state_failed(state);
+    bool failed = gpu_failed(state, found);
     struct world_instance *list =
         arena_alloc(&world->arena, found->instances.count + wanted + 1, sizeof *list);
     size_t count = 0;
@@ -217,7 +218,7 @@ void observe_gpu(struct world *world, const struct node_gpu_state *state,
             .phase = failed ? INSTANCE_FAILED : INSTANCE_PENDING,
             .uuid = "",
             .claim = "",
-            .message = failed && state->message ? state->message : "",
+            .message = failed ? found->message : "",
         };
     }
     qsort(list, count, sizeof *list, compare_world_instances);
@@ -307,6 +308,14 @@ static void desired_take(struct world *world, struct desired *desired,
     desired->changed = true;
 }
 
+/* A GPU that the agent has looked for and not found: replaced, or off the bus. It would be
+ * refused for ever; should it come back, it is named again by the first slot on it. */
+static bool is_gone(const struct node_gpu_state *state, const char *uuid)
+{
+    return state->observed_generation == state->meta.generation && state->found.count &&
+           !node_gpu_find(state->found.data, state->found.count, uuid);
+}
+
 bool desired_make(struct world *world, size_t node, const struct actuator_slots *slots,
                   struct desired *ret)
 {
@@ -319,8 +328,12 @@ bool desired_make(struct world *world, size_t node, const struct actuator_slots 
         return false;
     *ret = (struct desired){.node = node, .state = state};
     ret->gpus = arena_alloc(&world->arena, had + more, sizeof *ret->gpus);
-    for (size_t i = 0; i < had; i++)
-        ret->gpus[ret->count++] = copy_gpu(world, &state->desired.data[i], more);
+    for (size_t i = 0; i < had; i++) {
+        if (is_gone(state, state->desired.data[i].uuid))
+            ret->changed = true;
+        else
+            ret->gpus[ret->count++] = copy_gpu(world, &state->desired.data[i], more);
+    }
     for (size_t i = 0; i < slots->delete_count; i++)
         if (slots->deletes[i].gpu->node == node)
             desired_take(world, ret, &slots->deletes[i], more);
@@ -331,6 +344,17 @@ bool desired_make(struct world *world, size_t node, const struct actuator_slots 
     return true;
 }
 
+/* The Node owns what speaks of it: when it goes, so does its NodeGpuState. */
+static void own_by_node(const struct world_node *node, json_t *metadata)
+{
+    const char *uid = json_text(json_object_get(node->json, "metadata"), "uid");
+
+    if (*uid)
+        json_object_set_new(metadata, "ownerReferences",
+                            json_pack("[{s:s, s:s, s:s, s:s}]", "apiVersion", "v1", "kind",
+                                      "Node", "name", node->name, "uid", uid));
+}
+
 json_t *desired_to_json(const struct world *world, const struct desired *desired)
 {
     json_t *metadata = json_pack("{s:s}", "name", world->nodes.data[desired->node].name);
@@ -338,6 +362,7 @@ json_t *desired_to_json(const struct world *world, const struct desired *desired
     if (desired->state)
         json_object_set_new(metadata, "resourceVersion",
                             json_string(desired->state->meta.resource_version));
+    own_by_node(&world->nodes.data[desired->node], metadata);
     return json_pack("{s:s, s:s, s:o, s:{s:I, s:o}}", "apiVersion",
                      CONTROL_GROUP "/" CONTROL_VERSION, "kind", "NodeGpuState", "metadata",
                      metadata, "spec", "epoch", (json_int_t)world->sources.epoch, "gpus",

@@ -68,7 +68,7 @@ struct actuator_slots {
 };
 /* What the node's object desires, with the slots of this node added and taken out. A GPU that
  * is named for the first time begins with what was found on it, so that nothing foreign goes
- * unasked. False: no slot is of this node. */
+ * unasked; one that the node has no more is left out. False: no slot is of this node. */
 bool desired_make(struct world *world, size_t node, const struct actuator_slots *slots,
                   struct desired *ret);
 /* The object with spec alone, tied to the version it was read at; a new reference. */

@@ -42,6 +42,7 @@ struct agent {
     struct agent_findings findings; /* the last ones */
     bool has_findings, followed;
     long long findings_generation; /* of the spec last followed; 0: none */
+    bool has_no_slices;            /* the server said once that it does not serve them */
     int failures;                  /* of orders, in a row */
     int64_t due_ns;
 
@@ -142,14 +143,17 @@ static void view_done(struct view *view)
 }
 
 /* Whether all that decides is known. The slices of a server without DRA never are: its error
- * will do. */
-static bool is_informed(const struct agent *agent)
+ * will do, and is remembered, as any other may follow it while the server restarts. */
+static bool is_informed(struct agent *agent)
 {
     const struct kube_watch *slices = kube_cache_watch(agent->slices);
+    enum error_code code = kube_watch_error(slices)->code;
+
+    agent->has_no_slices = !kube_watch_is_synced(slices) &&
+                           (agent->has_no_slices || code == E_NOT_FOUND || code == E_USAGE);
     return kube_watch_is_synced(kube_cache_watch(agent->states)) &&
            kube_watch_is_synced(kube_cache_watch(agent->nodes)) &&
-           (kube_watch_is_synced(slices) || kube_watch_error(slices)->code == E_NOT_FOUND ||
-            kube_watch_error(slices)->code == E_USAGE);
+           (kube_watch_is_synced(slices) || agent->has_no_slices);
 }
 
 /* --- events --- */
@@ -470,8 +474,11 @@ static void look(struct agent *agent)
 {
     struct view view;
 
-    if (!is_informed(agent))
+    /* Watches fail without a word to us: look from time to time until all is known. */
+    if (!is_informed(agent)) {
+        look_again_at(agent, now_ns(agent) + SECOND_NS);
         return;
+    }
     read_view(agent, &view);
     if (!view.object)
         create_object(agent);
@@ -530,19 +537,6 @@ watch(struct agent *agent, const struct kube_kind *kind, const char *selector,
     return kube_cache_new(&options, &handler);
 }
 
-/* Watches fail without a word to us: look from time to time until all is known. */
-static void on_start_timer(void *context)
-{
-    struct agent *agent = context;
-
-    if (!is_informed(agent)) {
-        kube_timer_set(&agent->timer, agent->loop, now_ns(agent) + SECOND_NS);
-        return;
-    }
-    agent->timer.fire = on_timer;
-    look(agent);
-}
-
 int agent_new(const struct agent_options *options, struct agent **ret_agent, struct error *err)
 {
     struct agent *agent = xcalloc(1, sizeof *agent);
@@ -555,7 +549,7 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent, str
     agent->loop = kube_client_loop(options->client);
     agent->epoch = -1;
     agent->findings.message = STR_EMPTY;
-    agent->timer = (struct kube_timer){.fire = on_start_timer, .context = agent};
+    agent->timer = (struct kube_timer){.fire = on_timer, .context = agent};
     int r = agent_worker_new(&options->gpus, &agent->worker, err);
     if (r) {
         free(agent);

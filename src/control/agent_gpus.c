@@ -71,6 +71,7 @@ void agent_order_done(struct agent_order *order)
 void agent_findings_done(struct agent_findings *findings)
 {
     arena_done(&findings->arena);
+    vec_done(&findings->troubles);
     str_done(&findings->message);
     *findings = (struct agent_findings){.message = STR_EMPTY};
 }
@@ -81,6 +82,26 @@ static void say(struct agent_findings *findings, enum agent_outcome outcome, con
         findings->outcome = outcome;
     str_add(&findings->message, findings->message.length ? "; " : "");
     str_add(&findings->message, text);
+}
+
+/* … of one GPU: what waiting does not mend is kept for its own message. */
+static void say_of(struct agent_findings *findings, const char *uuid,
+                   enum agent_outcome outcome, const char *text)
+{
+    say(findings, outcome, text);
+    if (outcome == AGENT_FAILED || outcome == AGENT_INVALID)
+        vec_add(&findings->troubles,
+                ((struct agent_trouble){arena_strdup(&findings->arena, uuid),
+                                        arena_strdup(&findings->arena, text)}));
+}
+
+/* Tells each GPU that was found the first of its troubles. */
+static void tell_troubles(struct agent_findings *findings)
+{
+    for (size_t i = findings->troubles.count; i-- > 0;)
+        for (size_t j = 0; j < findings->count; j++)
+            if (!strcmp(findings->gpus[j].uuid, findings->troubles.data[i].uuid))
+                findings->gpus[j].message = findings->troubles.data[i].text;
 }
 
 static const struct node_gpu *ordered_gpu(const struct agent_order *order, const char *uuid)
@@ -225,7 +246,7 @@ static void apply_gpu(struct agent_gpus *gpus, const struct gpu_identity *identi
     struct gpu_request request = {.targets = make_target, .context = &wish, .text = text.bytes};
     gpu_apply_report_init(&report);
     if (gpu_apply(&gpus->driver, &request, &options, &report, &err))
-        say(findings, outcome_of(&err), err.text);
+        say_of(findings, ordered->uuid, outcome_of(&err), err.text);
     else if (wish.waits.length)
         say(findings, AGENT_WAITING, wish.waits.bytes);
     findings->changes += report.outcome == GPU_APPLY_DONE;
@@ -309,7 +330,7 @@ static void write_cdi(const struct agent_gpus *gpus, const struct gpu *gpu, int 
     if (!cdi_write(&gpus->options.cdi, &device, &err))
         return;
     instance->ready = false;
-    say(findings, AGENT_FAILED, err.text);
+    say_of(findings, gpu->identity.uuid, AGENT_FAILED, err.text);
 }
 
 /* The devices that have a specification, by UUID. */
@@ -451,7 +472,7 @@ static void change_gpu(struct agent_gpus *gpus, const struct node_gpu *ordered, 
     if (why) {
         CLEANUP(str_done) struct str text = STR_EMPTY;
         str_addf(&text, "%s %s", ordered->uuid, why);
-        say(findings, AGENT_INVALID, text.bytes);
+        say_of(findings, ordered->uuid, AGENT_INVALID, text.bytes);
         return;
     }
     for (size_t i = 0; i < before->count; i++) {
@@ -516,5 +537,6 @@ void agent_gpus_work(struct agent_gpus *gpus, const struct agent_order *order,
             say(&findings, AGENT_FAILED, err.text);
     }
     vec_done(&names.items);
+    tell_troubles(&findings);
     *ret = findings;
 }

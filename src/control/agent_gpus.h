@@ -43,8 +43,14 @@ enum agent_outcome {
     AGENT_OUTCOME_COUNT
 };
 
+/* What went wrong on one GPU. */
+struct agent_trouble {
+    const char *uuid, *text;
+};
+
 struct agent_findings {
     struct arena arena;
+    VEC(struct agent_trouble) troubles;
     enum agent_outcome outcome;
     struct node_gpu *gpus; /* those that can be read, of boards that we know */
     size_t count;

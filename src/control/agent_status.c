@@ -14,6 +14,9 @@
 
 #define HEARTBEAT "heartbeatAt"
 
+/* status.message and status.gpus[].message hold 1,024 characters (resource_fields_made.c). */
+enum { MESSAGE_SIZE = 1024 + 1 };
+
 static const struct {
     const char *reason;
     bool stalled;
@@ -47,24 +50,45 @@ static bool is_stalled(const struct agent_view *view)
     return view->findings && outcomes[view->findings->outcome].stalled;
 }
 
-static const char *message_of(const struct agent_view *view)
+/* The API server takes no longer text: what does not fit is left out, by whole characters. */
+static void clip(const char *text, char ret[MESSAGE_SIZE])
 {
-    if (view->refusal)
-        return view->why;
-    return view->findings ? view->findings->message.bytes : "";
+    static const char mark[] = " …";
+    size_t length = strlen(text);
+
+    if (length < MESSAGE_SIZE) {
+        memcpy(ret, text, length + 1);
+        return;
+    }
+    length = MESSAGE_SIZE - sizeof mark;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+        length--;
+    memcpy(ret, text, length);
+    memcpy(ret + length, mark, sizeof mark);
+}
+
+static const char *message_of(const struct agent_view *view, char ret[MESSAGE_SIZE])
+{
+    const char *text = view->refusal    ? view->why
+                       : view->findings ? view->findings->message.bytes
+                                        : "";
+
+    clip(text, ret);
+    return ret;
 }
 
 static void set_condition(json_t *conditions, const struct agent_view *view, const char *type,
                           bool is_true, const char *reason)
 {
+    char message[MESSAGE_SIZE];
     struct condition condition = {.type = type,
                                   .reason = reason,
-                                  .message = is_true ? "" : message_of(view),
+                                  .message = is_true ? "" : message_of(view, message),
                                   .is_true = is_true,
                                   .observed_generation = view->generation};
 
     if (!strcmp(type, "Stalled") || !strcmp(type, CONDITION_DRIVER_CONFLICT))
-        condition.message = is_true ? message_of(view) : "";
+        condition.message = is_true ? message_of(view, message) : "";
     condition_set(conditions, &condition, view->now_s);
 }
 
@@ -94,14 +118,14 @@ json_t *agent_status_make(const struct agent_view *view)
     const struct agent_findings *findings = view->findings;
     const json_t *old = json_object_get(view->object, "status");
     json_t *status = json_object();
-    char now[21];
+    char now[21], message[MESSAGE_SIZE];
 
     timestamp_format(view->now_s, now);
     json_object_set_new(status, "observedGeneration", json_integer(view->generation));
     json_object_set_new(status, "observedEpoch", json_integer(view->epoch));
     json_object_set_new(status, HEARTBEAT, json_string(now));
     json_object_set_new(status, "agentVersion", json_string(view->agent_version));
-    json_object_set_new(status, "message", json_string(message_of(view)));
+    json_object_set_new(status, "message", json_string(message_of(view, message)));
     json_object_set_new(status, "conditions", conditions_of(view));
     if (findings && findings->outcome != AGENT_NO_DRIVER) {
         json_object_set_new(status, "driverVersion", json_string(findings->driver_version));

@@ -294,6 +294,8 @@ static const struct field found_gpu[] = {
      .maximum = TEXT_MAX_BYTES},
     {"minor", "Its device minor number.", FIELD_INT, SCHEMA_ONLY, .maximum = 65535},
     {"migEnabled", "MIG mode is on.", FIELD_BOOL, AT(node_gpu, mig_enabled)},
+    {"message", "Why it could not be made as the spec wants it; absent: nothing failed on it.",
+     FIELD_TEXT, AT(node_gpu, message), .maximum = TEXT_MAX_BYTES},
     {"instances", "The instances on it.", FIELD_LIST, AT(node_gpu, instances),
      .maximum = NODE_INSTANCES_MAX, ITEMS(found_instance, sizeof(struct node_instance)),
      .keys = "start"},

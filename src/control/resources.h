@@ -145,6 +145,7 @@ struct node_gpu {
     const char *uuid;
     const struct mig_board *board;
     bool mig_enabled;
+    const char *message; /* found: why it is not as wanted, and will not be by waiting; or "" */
     VEC(struct node_instance) instances;
 };
 /* NodeGpuState, cluster, name = node: spec by the controller, status by the agent. */

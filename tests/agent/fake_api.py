@@ -36,6 +36,7 @@ class Api:
         self.version = 0
         self.writes = []
         self.missing = set()  # collections that are not served
+        self.broken = set()  # … whose connection ends before an answer
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -157,6 +158,9 @@ class Api:
     def get(self, request):
         url = urllib.parse.urlsplit(request.path)
         query = dict(urllib.parse.parse_qsl(url.query))
+        if any(url.path.startswith(one) for one in self.broken):
+            request.close_connection = True
+            return None
         if any(url.path.startswith(one) for one in self.missing):
             return self.refuse(request, 404, "NotFound")
         if query.get("watch") in ("1", "true"):

@@ -183,6 +183,12 @@ def test_no_dra():
         world.ask(["1g.5gb@0", "-"])
         world.wait_reason("AsOrdered")
         checks.ok(True, "a server without resource.k8s.io is fine")
+        world.api.broken.add("/apis/resource.k8s.io")
+        looks = world.box.metric("looks_total")
+        wait_for("more looks", lambda: world.box.metric("looks_total") > looks + 50, world.box.tail)
+        world.box.apply("-", 0)
+        wait_for("the instance anew", lambda: world.box.layouts()[0] == "1g.5gb@0", world.box.tail)
+        checks.ok(True, "also while that server restarts")
 
 
 MALFORMED = [
@@ -236,6 +242,23 @@ def test_foreign_change():
         checks.ok(True, "with a specification of its own")
 
 
+def test_one_gpu_fails():
+    with World() as world:
+        box = world.box.start()
+        world.ask(["1g.5gb@0", "3g.20gb@0 2g.10gb@2"])
+        state = world.wait_reason("InvalidSpec")
+        checks.equal(["message" in one for one in state["status"]["gpus"]], [False, True], "the GPU that fails says so")
+        checks.equal(found_layouts(state), ["1g.5gb@0", "-"], "and the other one goes on")
+        world.ask(["1g.5gb@0", "3g.20gb@4"])
+        state = world.wait_reason("AsOrdered")
+        checks.equal(["message" in one for one in state["status"]["gpus"]], [False, False], "once it is well, it is silent")
+        world.api.put(STATE, dict(world.state(), spec={"epoch": 1, "gpus": [
+            spec_gpu(f"GPU-ä{i:02}-" + 'ä' * 20, "-") for i in range(40)]}))
+        message = world.wait_reason("InvalidSpec")["status"]["message"]
+        checks.ok(900 < len(message.encode()) <= 1024 and message.startswith("GPU-ä00"), "a long message is clipped",
+                  (len(message.encode()), message))
+
+
 def test_lost_gpu():
     with World() as world:
         box = world.box.start()
@@ -284,6 +307,6 @@ def test_whole_boards():
 
 
 for test in (test_life, test_others_are_left_alone, test_in_use, test_epoch, test_conflict, test_no_dra,
-             test_malformed, test_foreign_change, test_lost_gpu, test_driver_gone, test_whole_boards):
+             test_malformed, test_foreign_change, test_one_gpu_fails, test_lost_gpu, test_driver_gone, test_whole_boards):
     test()
 checks.finish()

@@ -42,11 +42,12 @@ def words(text):
     return [{"slice": w.split("@")[0], "start": int(w.split("@")[1])} for w in text.split() if w != "-"]
 
 
-def state(found, desired=None, synced="AsOrdered", **more):
-    """NodeGpuState of n0: found and desired are layouts by GPU."""
+def state(found, desired=None, synced="AsOrdered", failed=(), **more):
+    """NodeGpuState of n0: found and desired are layouts by GPU; failed: the GPUs that say so."""
     spec = [{"uuid": u, "board": "a100-40gb", "instances": words(t)} for u, t in (desired or {}).items()]
     gpus = [{"uuid": u, "board": "a100-40gb", "migEnabled": True, "instances": [
-        i | {"uuid": f"MIG-{u[4]}-{i['start']}", "ready": True} for i in words(t)]} for u, t in found.items()]
+        i | {"uuid": f"MIG-{u[4]}-{i['start']}", "ready": True} for i in words(t)]} | (
+            {"message": "why not"} if u in failed else {}) for u, t in found.items()]
     conditions = [{"type": "Synced", "status": "True" if synced == "AsOrdered" else "False", "reason": synced}]
     return {"apiVersion": "tranche.dev/v1alpha1", "kind": "NodeGpuState", "metadata": {
         "name": "n0", "resourceVersion": "42", "generation": 5}, "spec": {"epoch": 3, "gpus": spec} | more.pop("spec", {}),
@@ -68,13 +69,17 @@ def layouts(effect):
 
 
 def agent_observes():
-    for name, found, desired, synced, want in [
-            ("as found", {GPU0: "3g.20gb@4"}, None, "AsOrdered", {GPU0: {"3g.20gb@4": "ready"}}),
-            ("wanted and not there", {GPU0: "-"}, {GPU0: "1g.5gb@6"}, "InUse", {GPU0: {"1g.5gb@6": "pending"}}),
-            ("wanted and failed", {GPU0: "-"}, {GPU0: "1g.5gb@6"}, "Failed", {GPU0: {"1g.5gb@6": "failed"}}),
-            ("there and not wanted", {GPU0: "1g.5gb@6"}, {GPU0: "-"}, "InUse", {GPU0: {"1g.5gb@6": "leaving"}}),
-            ("a GPU that was lost", {GPU1: "-"}, {GPU0: "1g.5gb@6"}, "Failed", {GPU1: {}})]:
-        answer = probe("agent", nodes=[node()], nodeStates=[state(found, desired, synced)])
+    for name, found, desired, synced, failed, want in [
+            ("as found", {GPU0: "3g.20gb@4"}, None, "AsOrdered", (), {GPU0: {"3g.20gb@4": "ready"}}),
+            ("wanted and not there", {GPU0: "-"}, {GPU0: "1g.5gb@6"}, "InUse", (), {GPU0: {"1g.5gb@6": "pending"}}),
+            ("wanted and failed", {GPU0: "-"}, {GPU0: "1g.5gb@6"}, "Failed", [GPU0], {GPU0: {"1g.5gb@6": "failed"}}),
+            ("wanted beside a GPU that failed", {GPU0: "-", GPU1: "-"}, {GPU0: "1g.5gb@6", GPU1: "1g.5gb@0"}, "Failed", [GPU0],
+             {GPU0: {"1g.5gb@6": "failed"}, GPU1: {"1g.5gb@0": "pending"}}),
+            ("wanted beside a GPU that is not there", {GPU0: "-"}, {GPU0: "1g.5gb@6", GPU1: "1g.5gb@0"}, "InvalidSpec", (),
+             {GPU0: {"1g.5gb@6": "pending"}}),
+            ("there and not wanted", {GPU0: "1g.5gb@6"}, {GPU0: "-"}, "InUse", (), {GPU0: {"1g.5gb@6": "leaving"}}),
+            ("a GPU that was lost", {GPU1: "-"}, {GPU0: "1g.5gb@6"}, "Failed", (), {GPU1: {}})]:
+        answer = probe("agent", nodes=[node()], nodeStates=[state(found, desired, synced, failed)])
         equal(phases(answer), want, f"agent observes: {name}")
     answer = probe("agent", nodes=[node(ready=False)], nodeStates=[state({GPU0: "-"})])
     equal([g["lost"] for g in answer["gpus"]], [True], "agent observes: a node that is not ready")
@@ -130,6 +135,17 @@ def agent_changes():
     equal([e["body"]["spec"]["epoch"] for e in answer["effects"]], [4], "a new leader writes its epoch")
     equal(probe("agent", **settled, epoch=2, creates=[slot(GPU0, "3g.20gb", 4)])["effects"], [], "a late one nothing")
     equal(probe("agent", **world)["effects"], [], "no slot: no effect")
+    replaced = state({GPU0: "-"}, {GPU0: "-", GPU1: "7g.40gb@0"}, "InvalidSpec")
+    answer = probe("agent", nodes=[node()], nodeStates=[replaced], creates=[slot(GPU0, "1g.5gb", 0)])
+    equal(layouts(answer["effects"][0]), {GPU0: "1g.5gb@0"}, "a GPU that was replaced is not asked for any more")
+    replaced["metadata"]["generation"] = 6
+    answer = probe("agent", nodes=[node()], nodeStates=[replaced], creates=[slot(GPU0, "1g.5gb", 0)])
+    equal(layouts(answer["effects"][0]), {GPU0: "1g.5gb@0", GPU1: "7g.40gb@0"}, "but for one that was not looked for yet")
+    owned = node()
+    owned["metadata"]["uid"] = "u-n0"
+    answer = probe("agent", nodes=[owned], nodeStates=[replaced], creates=[slot(GPU0, "1g.5gb", 0)])
+    equal(answer["effects"][0]["body"]["metadata"]["ownerReferences"],
+          [{"apiVersion": "v1", "kind": "Node", "name": "n0", "uid": "u-n0"}], "the node's object goes with the node")
 
 
 def agent_binds():
