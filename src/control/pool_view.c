@@ -116,21 +116,25 @@ const struct world_instance *pool_view_instance(const struct pool_view *view, in
     return NULL;
 }
 
-const struct world_pod *pool_view_pod(const struct pool_view *view, int gpu, int profile,
-                                      int start)
+const struct world_pod *pool_view_pod(const struct pool_view *view,
+                                      const struct view_slot *slot)
 {
-    const struct world_pod *leaving = NULL;
+    const struct world_pod *best = NULL;
+    int best_rank = -1;
 
-    assert(gpu >= 0 && (size_t)gpu < view->on.count);
-    for (size_t i = 0; i < view->on.data[gpu].pods.count; i++) {
-        const struct world_pod *pod = &view->world->pods.data[view->on.data[gpu].pods.data[i]];
-        if (pod->profile != profile || pod->start != start)
+    assert(slot->gpu >= 0 && (size_t)slot->gpu < view->on.count);
+    const struct view_gpu *here = &view->on.data[slot->gpu];
+    for (size_t i = 0; i < here->pods.count; i++) {
+        const struct world_pod *pod = &view->world->pods.data[here->pods.data[i]];
+        if (pod->profile != slot->profile || pod->start != slot->start)
             continue;
-        if (!pod->meta.deleting)
-            return pod;
-        leaving = pod;
+        int rank = 2 * (strcmp(pod->service, slot->service) == 0) + !pod->meta.deleting;
+        if (rank > best_rank) {
+            best = pod;
+            best_rank = rank;
+        }
     }
-    return leaving;
+    return best;
 }
 
 bool pool_view_is_usable(const struct pool_view *view, int gpu)

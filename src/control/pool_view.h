@@ -17,8 +17,8 @@ struct view_gpu {
 };
 
 struct view_service {
-    const char *name;    /* "namespace/name" */
-    int service;         /* position in world->services, -1: there is none in this pool any more */
+    const char *name; /* "namespace/name" */
+    int service;      /* position in world->services, -1: there is none in this pool any more */
     bool is_unreadable;  /* it is there, but its spec cannot be read */
     double ready_rps;    /* capacity now */
     double existing_rps; /* of all its pods on GPUs that are there, ready or not */
@@ -49,9 +49,14 @@ int pool_view_service(const struct pool_view *view, const char *name);
 /* The instance in a slot of a GPU as observed, or NULL. */
 const struct world_instance *pool_view_instance(const struct pool_view *view, int gpu,
                                                 int profile, int start);
-/* A pod in the slot that is not being deleted, else one that is, else NULL. */
-const struct world_pod *pool_view_pod(const struct pool_view *view, int gpu, int profile,
-                                      int start);
+struct view_slot {
+    int gpu, profile, start;
+    const char *service; /* the one that is looked for first, "" any */
+};
+/* A pod in the slot: of the service before others, one that stays before one that is being
+ * deleted; else NULL. */
+const struct world_pod *pool_view_pod(const struct pool_view *view,
+                                      const struct view_slot *slot);
 /* Whether a pod of the pool counts as capacity; see above. */
 bool pod_is_serving(const struct world_pod *pod);
 

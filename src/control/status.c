@@ -9,9 +9,11 @@
 #include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/planning.h"
+#include "control/resource_fields.h"
 #include "control/routing.h"
 #include "control/status.h"
 #include "control/status_edit.h"
+#include "kube/api.h"
 
 enum { HISTORY_MAX = 5, INSTANCES_LISTED_MAX = 2000, CONFLICTS_LISTED_MAX = 200 };
 
@@ -171,7 +173,7 @@ static void tell_service(const struct teller *teller, size_t s, struct service_p
     pods->gpus = count_gpus(pods);
     status_edit_begin(&edit, teller->effects, &KIND_GPU_SERVICE, service->meta.json,
                       teller->now_s);
-    status_edit_set(&edit, "capacityRps", json_real(pods->sum_rps));
+    status_edit_set(&edit, "capacityRps", json_real(fmin(pods->sum_rps, FIELD_RATE_MAX)));
     status_edit_set(&edit, "readyInstances", json_integer(pods->serving));
     status_edit_set(&edit, "wantedInstances", json_integer(teller->wanted[s]));
     status_edit_set(&edit, "gpus", json_integer(pods->gpus));
@@ -295,6 +297,39 @@ static void tell_pool_conditions(const struct teller *teller,
         status_edit_condition(edit, "Stalled", false, "NotStalled", "it goes on by itself");
 }
 
+static bool is_foreign(const struct world_fault *fault, const struct gpu_pool *pool)
+{
+    const char *label =
+        json_string_value(json_at(fault->object, "metadata", "labels", LABEL_POOL, NULL));
+
+    return fault->kind == &KUBE_POD && label && strcmp(label, pool->meta.name) == 0;
+}
+
+/* Pods that have our labels and that we did not make. */
+static void tell_foreign(const struct teller *teller, struct status_edit *edit)
+{
+    const struct world_fault *first = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < teller->view.world->faults.count; i++) {
+        const struct world_fault *fault = &teller->view.world->faults.data[i];
+        if (!is_foreign(fault, teller->view.pool))
+            continue;
+        first = first ? first : fault;
+        count++;
+    }
+    if (first)
+        status_edit_condition(
+            edit, "Degraded", true, "ForeignPods",
+            "%zu pods have our labels and are left alone, the first is %s/%s: "
+            "%s; take the label " LABEL_MANAGED_BY " off, or delete them",
+            count, kube_metadata(first->object, "namespace"),
+            kube_metadata(first->object, "name"), first->text);
+    else if (status_edit_find(edit, "Degraded"))
+        status_edit_condition(edit, "Degraded", false, "NoForeignPods",
+                              "every pod with our labels is ours");
+}
+
 static void tell_pool(const struct teller *teller)
 {
     const struct gpu_pool *pool = teller->view.pool;
@@ -310,12 +345,15 @@ static void tell_pool(const struct teller *teller)
     status_edit_set(&edit, "gpusLost", json_integer(figures.gpus_lost));
     status_edit_set(&edit, "instances", json_integer(figures.instances));
     status_edit_set(&edit, "services", json_integer(figures.services));
-    status_edit_set(&edit, "requiredRps", json_real(figures.required_rps));
-    status_edit_set(&edit, "capacityRps", json_real(figures.capacity_rps));
+    status_edit_set(&edit, "requiredRps",
+                    json_real(fmin(figures.required_rps, FIELD_RATE_MAX)));
+    status_edit_set(&edit, "capacityRps",
+                    json_real(fmin(figures.capacity_rps, FIELD_RATE_MAX)));
     status_edit_set(&edit, "transition",
                     json_string(teller->open ? teller->open->meta.name : ""));
     status_edit_set(&edit, "conflicts", conflicts_json(teller));
     tell_pool_conditions(teller, &figures, &edit);
+    tell_foreign(teller, &edit);
     status_edit_end(&edit);
 }
 
@@ -364,8 +402,8 @@ static void tell_fault(const struct teller *teller, const struct world_fault *fa
 {
     struct status_edit edit;
 
-    if (fault->kind == &KIND_NODE_GPU_STATE)
-        return; /* its status is the agent's */
+    if (fault->kind == &KIND_NODE_GPU_STATE || fault->kind == &KUBE_POD)
+        return; /* its status is the agent's, the kubelet's */
     status_edit_begin(&edit, teller->effects, fault->kind, fault->object, teller->now_s);
     status_edit_condition(&edit, "Stalled", true, "CannotBeRead", "%s", fault->text);
     status_edit_condition(&edit, "Ready", false, "CannotBeRead", "%s", fault->text);

@@ -80,8 +80,14 @@ static const struct world_pod *pod_of(const struct step *step,
                                       const struct transition_action *action)
 {
     int gpu = step->gpus[action->gpu];
+    bool goes = action->kind == ACTION_DRAIN || action->kind == ACTION_STOP;
+    const struct view_slot slot = {gpu, action->profile, action->start,
+                                   service_name(step, action)};
 
-    return gpu < 0 ? NULL : pool_view_pod(&step->view, gpu, action->profile, action->start);
+    if (gpu < 0)
+        return NULL;
+    const struct world_pod *pod = pool_view_pod(&step->view, &slot);
+    return goes && pod && strcmp(pod->service, slot.service) != 0 ? NULL : pod;
 }
 
 static const struct world_instance *instance_of(const struct step *step,

@@ -11,8 +11,11 @@
 #include "control/actuator.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/resource_fields.h"
 #include "control/timestamp.h"
 #include "kube/api.h"
+
+enum { SLICE_MAX_BYTES = 32 };
 
 static const char *text_at(const json_t *object, const char *key)
 {
@@ -140,18 +143,87 @@ static bool is_in_trouble(const json_t *status)
     return false;
 }
 
-static int int_of(const char *text)
+/* The reference of a pod to the GpuService that its label names, or NULL. */
+static const json_t *owner_of(const json_t *json, const char *service)
 {
-    long long value = 0;
+    const json_t *owners = json_at(json, "metadata", "ownerReferences", NULL);
+    size_t index;
+    json_t *owner;
 
-    return text_to_int(text, 0, 1000000000, &value) ? (int)value : 0;
+    json_array_foreach((json_t *)owners, index, owner)
+    {
+        if (strcmp(text_at(owner, "kind"), KIND_GPU_SERVICE.kind) == 0 &&
+            strncmp(text_at(owner, "apiVersion"), CONTROL_GROUP "/",
+                    strlen(CONTROL_GROUP "/")) == 0 &&
+            strcmp(text_at(owner, "name"), service) == 0)
+            return owner;
+    }
+    return NULL;
 }
 
-static double number_of(const char *text)
+/* The UID of a GpuService, readable or not; "" when there is none. */
+static const char *service_uid(const struct world *world, const struct world_pod *pod)
 {
-    double value = 0;
+    int at = world_find_service(world, pod->service);
+    const char *name = strchr(pod->service, '/') + 1;
 
-    return text_to_double(text, &value) ? value : 0;
+    if (at >= 0)
+        return world->services.data[at].meta.uid;
+    for (size_t i = 0; i < world->faults.count; i++) {
+        const struct world_fault *fault = &world->faults.data[i];
+        const json_t *metadata = json_object_get(fault->object, "metadata");
+        if (fault->kind == &KIND_GPU_SERVICE && strcmp(text_at(metadata, "name"), name) == 0 &&
+            strcmp(text_at(metadata, "namespace"), pod->meta.namespace) == 0)
+            return text_at(metadata, "uid");
+    }
+    return "";
+}
+
+/* Whole numbers that we put on pods, and what they may be. */
+static const struct {
+    const char *note;
+    size_t offset;
+    int maximum;
+} pod_numbers[] = {
+    {NOTE_START, offsetof(struct world_pod, start), FIELD_UNITS_MAX},
+    {NOTE_BATCH, offsetof(struct world_pod, batch), FIELD_BATCH_MAX},
+    {NOTE_PROCS, offsetof(struct world_pod, procs), FIELD_PROCS_MAX},
+};
+
+/* Reads the notes that are numbers; names the first that is not what we would have written. */
+static const char *read_numbers(const json_t *json, struct world_pod *pod)
+{
+    const char *rate = note_of(json, NOTE_RATE_RPS);
+
+    for (size_t i = 0; i < sizeof pod_numbers / sizeof *pod_numbers; i++) {
+        const char *text = note_of(json, pod_numbers[i].note);
+        long long value = 0;
+        if (*text && !text_to_int(text, 0, pod_numbers[i].maximum, &value))
+            return pod_numbers[i].note;
+        memcpy((char *)pod + pod_numbers[i].offset, &(int){(int)value}, sizeof(int));
+    }
+    if (*rate && (!text_to_double(rate, &pod->rate_rps) || !isfinite(pod->rate_rps) ||
+                  pod->rate_rps < 0 || pod->rate_rps > FIELD_RATE_MAX))
+        return NOTE_RATE_RPS;
+    if (strlen(pod->slice) > SLICE_MAX_BYTES)
+        return NOTE_SLICE;
+    return strlen(pod->gpu_uuid) > UUID_MAX_BYTES ? NOTE_GPU : NULL;
+}
+
+/* Why a pod with our labels is not one that we made, or NULL. */
+static const char *find_foreign(struct world *world, const json_t *json, struct world_pod *pod)
+{
+    const char *name = strchr(pod->service, '/') + 1, *hash = note_of(json, NOTE_HASH),
+               *dash = strrchr(pod->meta.name, '-'), *wrong = read_numbers(json, pod);
+    const json_t *owner = owner_of(json, name);
+
+    if (!owner)
+        return "no GpuService of its label's name owns it";
+    if (wrong)
+        return arena_printf(&world->arena, "its annotation %s is none of ours", wrong);
+    if (*hash && (!dash || strcmp(dash + 1, hash) != 0))
+        return "its annotation " NOTE_HASH " is not that of its name";
+    return NULL;
 }
 
 /* "namespace/name" of all pods that a slice of ours lists as ready. */
@@ -186,9 +258,19 @@ static int64_t draining_since(const json_t *pod)
     return timestamp_parse(text, &seconds) && seconds > 0 ? seconds : 1;
 }
 
+/* Of an earlier GpuService of that name, or of one that is gone: the garbage collector's. It
+ * takes its place until then, and gives nothing. */
+static bool is_orphan(const struct world *world, const json_t *json,
+                      const struct world_pod *pod)
+{
+    const json_t *owner = owner_of(json, strchr(pod->service, '/') + 1);
+
+    return strcmp(text_at(owner, "uid"), service_uid(world, pod)) != 0;
+}
+
 static void read_pod(struct world *world, const json_t *json, const struct map *endpoints)
 {
-    struct world_pod *pod = vec_push(&world->pods);
+    struct world_pod read = {0}, *pod = &read;
     const json_t *status = json_object_get(json, "status");
     const char *phase = text_at(status, "phase");
 
@@ -203,10 +285,13 @@ static void read_pod(struct world *world, const json_t *json, const struct map *
     pod->slice = note_of(json, NOTE_SLICE);
     pod->template_hash = note_of(json, NOTE_TEMPLATE);
     pod->profile = -1;
-    pod->start = int_of(note_of(json, NOTE_START));
-    pod->batch = int_of(note_of(json, NOTE_BATCH));
-    pod->procs = int_of(note_of(json, NOTE_PROCS));
-    pod->rate_rps = number_of(note_of(json, NOTE_RATE_RPS));
+    const char *foreign = find_foreign(world, json, pod);
+    if (foreign) {
+        struct error err = {0};
+        error_set(&err, E_INPUT, "%s", foreign);
+        add_fault(world, &KUBE_POD, json, &err);
+        return;
+    }
     int node = world_find_node(world, pod->node);
     pod->ready = node >= 0 && world->nodes.data[node].ready && !pod->meta.deleting &&
                  has_condition(json, "Ready");
@@ -215,6 +300,11 @@ static void read_pod(struct world *world, const json_t *json, const struct map *
     pod->draining_since_s = draining_since(json);
     const char *key = arena_printf(&world->arena, "%s/%s", pod->meta.namespace, pod->meta.name);
     pod->in_endpoints = map_find(endpoints, key) >= 0;
+    if (is_orphan(world, json, pod)) {
+        pod->ready = false;
+        pod->rate_rps = 0;
+    }
+    vec_add(&world->pods, read);
 }
 
 static int compare_pods(const void *a, const void *b)

@@ -84,7 +84,7 @@ struct world_pod {
     const char *template_hash; /* of the pod template that it was made from, "" unknown */
     int profile, start;        /* profile -1: its GPU is not observed; see world_place_pods() */
     int batch, procs;
-    double rate_rps;
+    double rate_rps;          /* 0 when its GpuService is gone */
     bool ready;               /* condition Ready, not deleting, node Ready */
     bool ended;               /* phase Failed or Succeeded: it never becomes ready again */
     bool failed;              /* ended, or a container waits in a crash loop */
@@ -92,7 +92,8 @@ struct world_pod {
     bool in_endpoints;        /* an EndpointSlice of ours lists it as ready */
 };
 
-/* An object that cannot be read: left out, to be marked Stalled. */
+/* An object that cannot be read: left out, to be marked Stalled; or a pod (KUBE_POD) that has
+ * our labels and is not ours: left out, its pool says so. */
 struct world_fault {
     const struct kube_kind *kind;
     const json_t *object;

@@ -61,6 +61,7 @@ struct fake_cluster {
     double stuck;             /* a pod that is being deleted stays */
     const char *terminating;  /* a namespace that is being deleted: nothing is created in it */
     const char *refused_pods; /* pods of this GpuService are refused, as by a quota */
+    bool strangers;           /* there are pods of others: they may share an instance */
     unsigned long writes, refused, crashes;
 };
 
@@ -80,6 +81,9 @@ void fake_cluster_put(struct fake_cluster *cluster, const struct kube_kind *kind
  */
 void fake_cluster_append(struct fake_cluster *cluster, const struct kube_kind *kind,
                          json_t *object);
+/* At once, finalizers or not. */
+void fake_cluster_drop(struct fake_cluster *cluster, const struct kube_kind *kind,
+                       const char *namespace, const char *name);
 void fake_cluster_delete(struct fake_cluster *cluster, const struct kube_kind *kind,
                          const char *namespace, const char *name);
 const json_t *fake_cluster_get(const struct fake_cluster *cluster, const struct kube_kind *kind,

@@ -303,7 +303,9 @@ def dra_binds():
 def gated(gates):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {
         "name": "p", "namespace": "shop", "uid": "u-p", "resourceVersion": "11", "labels": {
-            "app.kubernetes.io/managed-by": "tranche", "tranche.dev/service": "ranker"}, "annotations": {
+            "app.kubernetes.io/managed-by": "tranche", "tranche.dev/service": "ranker"},
+        "ownerReferences": [{"apiVersion": "tranche.dev/v1alpha1", "kind": "GpuService", "name": "ranker", "uid": "u-s"}],
+        "annotations": {
             "tranche.dev/gpu-uuid": GPU0, "tranche.dev/slice": "1g.10gb", "tranche.dev/start": "6"}},
         "spec": {"schedulingGates": [{"name": g} for g in gates], "containers": []}}
 

@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "kube/api.h"
 #include "scenario.h"
 
 static void set_up(struct scenario *scenario, int nodes, int gpus)
@@ -183,6 +185,103 @@ static const char *transition_text(const struct scenario *scenario)
     char *whole = json_dumps(list->items.data[list->items.count - 1], JSON_COMPACT);
     snprintf(text, sizeof text, "%s", whole);
     return text;
+}
+
+/* A pod with our labels on the slot of the first pod, with one thing about it changed. */
+static void plant_pod(struct scenario *scenario, const char *name, const char *note,
+                      const char *text)
+{
+    json_t *pod = json_deep_copy(scenario->cluster.lists[FAKE_PODS].items.data[0]);
+    json_t *metadata = json_object_get(pod, "metadata");
+
+    json_object_set_new(metadata, "name", json_string(name));
+    json_object_del(json_object_get(metadata, "annotations"), NOTE_HASH);
+    if (note)
+        json_object_set_new(json_object_get(metadata, "annotations"), note, json_string(text));
+    else
+        json_object_del(metadata, "ownerReferences");
+    fake_cluster_append(&scenario->cluster, &KUBE_POD, pod);
+}
+
+/* Pods that anybody could make: nobody's, with numbers that are none of ours. They give
+ * nothing, are not touched, and the pool says so. */
+static void test_foreign_pods(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *note, *text;
+    } cases[] = {
+        {"nobodys", NULL, NULL},
+        {"huge", NOTE_RATE_RPS, "1e308"},
+        {"huge-too", NOTE_RATE_RPS, "1e308"},
+        {"endless", NOTE_RATE_RPS, "inf"},
+        {"nothing", NOTE_RATE_RPS, "nan"},
+        {"negative", NOTE_RATE_RPS, "-5"},
+        {"far", NOTE_START, "99"},
+        {"farther", NOTE_START, "200"},
+        {"long", NOTE_SLICE, "1g.5gb.and.so.on.and.so.on.and.so.on"},
+        {"hashed", NOTE_HASH, "0123456789"},
+        {"many", NOTE_PROCS, "1000000001"},
+    };
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    size_t count = scenario.cluster.lists[FAKE_PODS].items.count;
+    scenario.cluster.strangers = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        plant_pod(&scenario, cases[i].name, cases[i].note, cases[i].text);
+    assert_true(scenario_settle(&scenario, 20));
+    assert_int_equal(scenario.cluster.lists[FAKE_PODS].items.count,
+                     count + sizeof cases / sizeof *cases);
+    const json_t *service =
+        fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker");
+    const json_t *pool = fake_cluster_get(&scenario.cluster, &KIND_GPU_POOL, "", "pool");
+    assert_int_equal(json_integer_value(json_at(service, "status", "readyInstances", NULL)),
+                     count);
+    assert_true(json_number_value(json_at(service, "status", "capacityRps", NULL)) < 1000);
+    assert_true(condition_is_true(pool, "Degraded"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        fake_cluster_drop(&scenario.cluster, &KUBE_POD, "shop", cases[i].name);
+    scenario.cluster.strangers = false;
+    assert_true(scenario_settle(&scenario, 20));
+    assert_false(condition_is_true(
+        fake_cluster_get(&scenario.cluster, &KIND_GPU_POOL, "", "pool"), "Degraded"));
+    scenario_done(&scenario);
+}
+
+/* A pod of another service says that it is on an instance that is in use: it goes, and the pod
+ * whose instance it is stays. */
+static void test_shadowing_pod(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    CLEANUP(free_ptr)
+    char *there =
+        xstrdup(kube_metadata(scenario.cluster.lists[FAKE_PODS].items.data[0], "uid"));
+    scenario_set_service(&scenario, "tagger", "resnet", 20);
+    assert_true(scenario_settle(&scenario, 60));
+    const json_t *owner =
+        fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "tagger");
+    scenario.cluster.strangers = true;
+    plant_pod(&scenario, "aaa-shadow", NOTE_RATE_RPS, "1000");
+    struct fake_list *pods = &scenario.cluster.lists[FAKE_PODS];
+    json_t *metadata = json_object_get(pods->items.data[pods->items.count - 1], "metadata");
+    json_object_set_new(json_object_get(metadata, "labels"), LABEL_SERVICE,
+                        json_string("tagger"));
+    json_t *reference = json_array_get(json_object_get(metadata, "ownerReferences"), 0);
+    json_object_set_new(reference, "name", json_string("tagger"));
+    json_object_set_new(reference, "uid", json_string(kube_metadata(owner, "uid")));
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_null(fake_cluster_get(&scenario.cluster, &KUBE_POD, "shop", "aaa-shadow"));
+    assert_string_equal(kube_metadata(pods->items.data[0], "uid"), there);
+    scenario_done(&scenario);
 }
 
 static void forget_routing(struct scenario *scenario, const char *name)
@@ -369,6 +468,8 @@ int main(void)
         cmocka_unit_test(test_uninstall),
         cmocka_unit_test(test_namespace_terminates),
         cmocka_unit_test(test_refused_pods),
+        cmocka_unit_test(test_foreign_pods),
+        cmocka_unit_test(test_shadowing_pod),
         cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
