@@ -9,6 +9,7 @@
 #include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/planning.h"
+#include "control/timestamp.h"
 
 void pod_object_name(const char *service, const char *transition, const char *action,
                      char ret_name[64])
@@ -145,4 +146,30 @@ json_t *pod_object_make(const struct pod_request *request)
     add_environment(spec, request);
     return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata",
                      metadata, "spec", spec);
+}
+
+void pod_drain(const struct world *world, const struct world_pod *pod, struct effects *effects)
+{
+    CLEANUP(free_ptr) char *epoch = xasprintf("%lld", world->sources.epoch);
+    char now[21];
+
+    if (pod->meta.deleting || pod->draining_since_s > 0 || !world->sources.fresh)
+        return;
+    timestamp_format(world->sources.now_s, now);
+    struct effect *effect =
+        effect_patch(effects, &KUBE_POD, pod->meta.json,
+                     json_pack("{s:{s:{s:s, s:s}}}", "metadata", "annotations",
+                               NOTE_DRAINING_SINCE, now, NOTE_EPOCH, epoch),
+                     true);
+    effect->destructive = true;
+    effect->reason = "drain";
+}
+
+void pod_stop(const struct world *world, const struct world_pod *pod, struct effects *effects)
+{
+    if (pod->meta.deleting || !world->sources.fresh)
+        return;
+    struct effect *effect = effect_delete(effects, &KUBE_POD, pod->meta.json, false);
+    effect->destructive = true;
+    effect->reason = "stop";
 }

@@ -11,6 +11,7 @@
 #ifndef TRANCHE_CONTROL_POD_OBJECT_H
 #define TRANCHE_CONTROL_POD_OBJECT_H
 
+#include "control/effect.h"
 #include "control/world.h"
 
 struct pod_request {
@@ -30,5 +31,11 @@ void pod_object_name(const char *service, const char *transition, const char *ac
                      char ret_name[64]);
 /* A new reference. */
 json_t *pod_object_make(const struct pod_request *request);
+
+/* Marks the pod as draining, tied to its version: routing leaves it out. Nothing when it goes
+ * already, or when the caches are not fresh. */
+void pod_drain(const struct world *world, const struct world_pod *pod, struct effects *effects);
+/* Deletes it, by its UID; likewise. */
+void pod_stop(const struct world *world, const struct world_pod *pod, struct effects *effects);
 
 #endif

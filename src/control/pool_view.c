@@ -35,7 +35,7 @@ static struct view_service *get_service(struct pool_view *view, const char *name
     return service;
 }
 
-static bool is_of_pool(const struct pool_view *view, const struct world_pod *pod)
+bool pool_view_is_own(const struct pool_view *view, const struct world_pod *pod)
 {
     const char *label =
         json_string_value(json_at(pod->meta.json, "metadata", "labels", LABEL_POOL, NULL));
@@ -48,7 +48,7 @@ static void add_pod(struct pool_view *view, size_t index)
     const struct world_pod *pod = &view->world->pods.data[index];
     int gpu = pool_view_gpu(view, pod->gpu_uuid);
 
-    if (gpu < 0 && !is_of_pool(view, pod))
+    if (gpu < 0 && !pool_view_is_own(view, pod))
         return;
     struct view_service *service = get_service(view, pod->service);
     service->pods++;
@@ -56,6 +56,7 @@ static void add_pod(struct pool_view *view, size_t index)
     service->ready_rps += pod_is_serving(pod) ? pod->rate_rps : 0;
     if (gpu < 0)
         return;
+    service->here_rps += pod_is_serving(pod) ? pod->rate_rps : 0;
     vec_add(&view->on.data[gpu].pods, index);
     if (!view->gpus->gpus.data[gpu].lost && !pod->ended && !pod->meta.deleting &&
         pod->draining_since_s == 0)
@@ -143,7 +144,8 @@ bool pool_view_is_usable(const struct pool_view *view, int gpu)
     const struct world_gpu *here = &view->gpus->gpus.data[gpu];
     const struct world_node *node = &view->world->nodes.data[here->node];
 
-    return !here->lost && !here->shared && !node->cordoned && !node->out_of_service && !*node->conflict;
+    return !here->lost && !here->shared && !node->cordoned && !node->out_of_service &&
+           !*node->conflict;
 }
 
 /* ---- transitions ------------------------------------------------------------------ */

@@ -19,8 +19,9 @@ struct view_gpu {
 struct view_service {
     const char *name; /* "namespace/name" */
     int service;      /* position in world->services, -1: there is none in this pool any more */
-    bool is_unreadable;  /* it is there, but its spec cannot be read */
-    double ready_rps;    /* capacity now */
+    bool is_unreadable; /* it is there, but its spec cannot be read */
+    double ready_rps;   /* capacity now */
+    double here_rps; /* … of pods on GPUs that are observed: what floors are counted from */
     double existing_rps; /* of all its pods on GPUs that are there, ready or not */
     int pods, pods_ready;
 };
@@ -57,6 +58,8 @@ struct view_slot {
  * deleted; else NULL. */
 const struct world_pod *pool_view_pod(const struct pool_view *view,
                                       const struct view_slot *slot);
+/* Whether the pod was made for the pool. */
+bool pool_view_is_own(const struct pool_view *view, const struct world_pod *pod);
 /* Whether a pod of the pool counts as capacity; see above. */
 bool pod_is_serving(const struct world_pod *pod);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A round of a pool, and how its parts come together. Effects are in an order in which what
- * keeps requests going comes first, since the first that fails ends the round: routing, plans
- * and statuses, then the acts of the Transition.
+ * keeps requests going comes first, since one that fails may end the round: routing, plans and
+ * statuses, then the acts of the Transition.
  */
 #include "control/reconcile.h"
 
@@ -15,6 +15,7 @@
 #include "control/planning.h"
 #include "control/status.h"
 #include "control/status_edit.h"
+#include "control/strays.h"
 #include "control/timestamp.h"
 #include "control/window.h"
 
@@ -226,6 +227,8 @@ static void run_round(struct world *world, const struct gpu_pool *pool,
     if (open) {
         close_others(world, open, effects);
         reconcile_transition(world, pool, gpus, open, effects);
+    } else if (!pool->paused) {
+        reconcile_strays(world, pool, gpus, effects);
     }
     if (ops->tend)
         ops->tend(world, pool, gpus, effects);

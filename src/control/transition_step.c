@@ -317,7 +317,7 @@ static void find_room(struct step *step)
     for (size_t s = 0; s < step->transition->services.count; s++) {
         const struct transition_service *service = &step->transition->services.data[s];
         int at = pool_view_service(&step->view, service->name);
-        double ready = at < 0 ? 0 : step->view.services.data[at].ready_rps;
+        double ready = at < 0 ? 0 : step->view.services.data[at].here_rps;
         step->room_rps[s] = ready - service->floor_rps;
     }
 }
@@ -378,6 +378,22 @@ static void touch(struct step *step, int gpu)
     step->touched[gpu] = true;
 }
 
+/* The pod is another pool's, whose floor only that pool knows: it is not drained here. */
+static bool waits_for_other_pool(const struct step *step,
+                                 const struct transition_action *action)
+{
+    const struct world_pod *pod = pod_of(step, action);
+
+    if (action->kind != ACTION_DRAIN || !pod || pool_view_is_own(&step->view, pod))
+        return false;
+    const char *label =
+        json_string_value(json_at(pod->meta.json, "metadata", "labels", LABEL_POOL, NULL));
+    for (size_t i = 0; label && i < step->view.world->pools.count; i++)
+        if (strcmp(step->view.world->pools.data[i].meta.name, label) == 0)
+            return true;
+    return false;
+}
+
 static bool may_begin(struct step *step, size_t index)
 {
     const struct transition_action *action = action_of(step, index);
@@ -385,7 +401,7 @@ static bool may_begin(struct step *step, size_t index)
     bool changes_layout =
         action->kind == ACTION_CREATE_INSTANCE || action->kind == ACTION_DELETE_INSTANCE;
 
-    if (gpu < 0 || !may_touch(step, gpu))
+    if (gpu < 0 || !may_touch(step, gpu) || waits_for_other_pool(step, action))
         return false;
     if (is_destructive(action->kind) && !step->view.world->sources.fresh)
         return false;
@@ -547,15 +563,6 @@ static void make_pod(struct step *step, const struct transition_action *action,
     effect_ensure(step->effects, &KUBE_POD, pod)->reason = "start";
 }
 
-static void delete_pod(struct step *step, const struct world_pod *pod)
-{
-    if (pod->meta.deleting || !step->view.world->sources.fresh)
-        return;
-    struct effect *effect = effect_delete(step->effects, &KUBE_POD, pod->meta.json, false);
-    effect->destructive = true;
-    effect->reason = "stop";
-}
-
 /* dra: the claim is in the namespace of the tenant before, where no pod of this one finds it.
  */
 static bool is_out_of_reach(const struct world_instance *instance,
@@ -576,7 +583,7 @@ static void act_start(struct step *step, size_t index)
     const struct world_pod *pod = pod_of(step, action);
 
     if (pod && pod->ended)
-        delete_pod(step, pod);
+        pod_stop(step->view.world, pod, step->effects);
     if (!instance || instance->phase != INSTANCE_READY) {
         vec_add(&step->creates, slot_of(step, action)); /* it was made, and has gone since */
     } else if (!pod && is_out_of_reach(instance, service)) {
@@ -590,20 +597,9 @@ static void act_start(struct step *step, size_t index)
 static void act_drain(struct step *step, const struct transition_action *action)
 {
     const struct world_pod *pod = pod_of(step, action);
-    CLEANUP(free_ptr) char *epoch = xasprintf("%lld", step->view.world->sources.epoch);
-    char now[21];
 
-    if (!pod || pod->meta.deleting || pod->draining_since_s > 0 ||
-        !step->view.world->sources.fresh)
-        return;
-    timestamp_format(step->now_s, now);
-    struct effect *effect =
-        effect_patch(step->effects, &KUBE_POD, pod->meta.json,
-                     json_pack("{s:{s:{s:s, s:s}}}", "metadata", "annotations",
-                               NOTE_DRAINING_SINCE, now, NOTE_EPOCH, epoch),
-                     true);
-    effect->destructive = true;
-    effect->reason = "drain";
+    if (pod)
+        pod_drain(step->view.world, pod, step->effects);
 }
 
 static void act(struct step *step, size_t index)
@@ -627,7 +623,7 @@ static void act(struct step *step, size_t index)
         break;
     case ACTION_STOP:
         if (pod && !pod_is_serving(pod))
-            delete_pod(step, pod);
+            pod_stop(step->view.world, pod, step->effects);
         break;
     case ACTION_KIND_COUNT:
         break;

@@ -397,6 +397,21 @@ void fake_cluster_set_node(struct fake_cluster *cluster, size_t node, bool up)
                node_status(up));
 }
 
+void fake_cluster_hide_gpu(struct fake_cluster *cluster, const char *uuid)
+{
+    for (size_t i = 0; i < cluster->lists[FAKE_NODE_STATES].items.count; i++) {
+        json_t *status = json_deep_copy(
+            json_object_get(cluster->lists[FAKE_NODE_STATES].items.data[i], "status"));
+        json_t *gpus = json_object_get(status, "gpus");
+        for (size_t g = json_array_size(gpus); g-- > 0;) {
+            const json_t *one = json_object_get(json_array_get(gpus, g), "uuid");
+            if (strcmp(json_string_value(one), uuid) == 0)
+                json_array_remove(gpus, g);
+        }
+        set_status(cluster, FAKE_NODE_STATES, i, status);
+    }
+}
+
 static const struct fake_gpu *gpu_of(const struct fake_cluster *cluster, const char *uuid)
 {
     for (size_t g = 0; g < cluster->gpus.count; g++)

@@ -71,6 +71,8 @@ void fake_cluster_done(struct fake_cluster *cluster);
 /* Adds a node with GPUs, and its NodeGpuState. */
 void fake_cluster_add_node(struct fake_cluster *cluster, const struct mig_board *board,
                            int gpus);
+/* The GPU falls off the bus: its agent reports it no more; its pods stay. */
+void fake_cluster_hide_gpu(struct fake_cluster *cluster, const char *uuid);
 /* A node stops answering, or comes back. */
 void fake_cluster_set_node(struct fake_cluster *cluster, size_t node, bool up);
 

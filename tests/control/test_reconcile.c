@@ -284,6 +284,59 @@ static void test_shadowing_pod(void **state)
     scenario_done(&scenario);
 }
 
+static size_t pods_on(const struct scenario *scenario, const char *uuid)
+{
+    const struct fake_list *pods = &scenario->cluster.lists[FAKE_PODS];
+    size_t count = 0;
+
+    for (size_t i = 0; i < pods->items.count; i++) {
+        const char *gpu = json_string_value(
+            json_at(pods->items.data[i], "metadata", "annotations", NOTE_GPU, NULL));
+        count += strcmp(gpu, uuid) == 0;
+    }
+    return count;
+}
+
+/* Its agent reports a GPU no more, its pods go on serving: they do until others have taken
+ * over, and then they go. */
+static void test_gpu_not_observed(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+    char uuid[64];
+
+    set_up(&scenario, 2, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    snprintf(uuid, sizeof uuid, "%s",
+             json_string_value(json_at(scenario.cluster.lists[FAKE_PODS].items.data[0],
+                                       "metadata", "annotations", NOTE_GPU, NULL)));
+    fake_cluster_hide_gpu(&scenario.cluster, uuid);
+    assert_true(scenario_settle(&scenario, 100)); /* the floor is checked at every effect */
+    assert_true(scenario_check_end(&scenario));
+    assert_int_equal(pods_on(&scenario, uuid), 0);
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    scenario_done(&scenario);
+}
+
+/* There is no other GPU: they stay, until the service is deleted. */
+static void test_no_gpu_observed(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    fake_cluster_hide_gpu(&scenario.cluster, scenario.cluster.gpus.data[0].uuid);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    scenario_set_service(&scenario, "ranker", "bert", 0);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_null(fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker"));
+    scenario_done(&scenario);
+}
+
 static void forget_routing(struct scenario *scenario, const char *name)
 {
     CLEANUP(free_ptr) char *slice = xasprintf("%s-0", name);
@@ -468,6 +521,8 @@ int main(void)
         cmocka_unit_test(test_uninstall),
         cmocka_unit_test(test_namespace_terminates),
         cmocka_unit_test(test_refused_pods),
+        cmocka_unit_test(test_gpu_not_observed),
+        cmocka_unit_test(test_no_gpu_observed),
         cmocka_unit_test(test_foreign_pods),
         cmocka_unit_test(test_shadowing_pod),
         cmocka_unit_test(test_every_effect),
