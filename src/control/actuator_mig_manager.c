@@ -7,6 +7,9 @@
  * a GPU is named NODE/INDEX, its layout kept in an annotation of the Node, and a pod gets one
  * instance of the profile on the node by the device plugin (strategy mixed), not a certain one.
  *
+ * mig-manager does its work when the label's value changes, so a config that failed is tried
+ * again under its other name, HASH-again, after a while.
+ *
  * Boards are known by the label nvidia.com/gpu.product of feature discovery. The ConfigMap is
  * named by the GpuPool's annotation tranche.dev/mig-config-map: NAMESPACE/NAME.
  */
@@ -23,9 +26,11 @@
 #define MIG_CONFIG_MAP_DEFAULT "gpu-operator/tranche-mig-parted-config"
 #define LABEL_GPU_PRODUCT      "nvidia.com/gpu.product"
 #define LABEL_GPU_COUNT        "nvidia.com/gpu.count"
+#define NOTE_MIG_TRIED         "tranche.dev/mig-tried" /* of a Node: seconds since 1970 */
 #define CONFIG_PREFIX          "tranche-"
+#define CONFIG_AGAIN           "-again"
 
-enum { NODE_GPUS_MAX = 64 };
+enum { NODE_GPUS_MAX = 64, RETRY_SECONDS = 60, CONFIG_NAME_SIZE = 32 };
 
 static const struct kube_kind KIND_CONFIG_MAP = {"", "v1", "configmaps", "ConfigMap", true};
 
@@ -101,7 +106,8 @@ static void read_layout(const json_t *layouts, int index, const struct mig_board
 }
 
 /* The config's name: a hash of what it says, so equal nodes share one. */
-static void config_name(const json_t *layouts, const struct mig_board *board, char ret[32])
+static void config_name(const json_t *layouts, const struct mig_board *board,
+                        char ret[CONFIG_NAME_SIZE])
 {
     CLEANUP(free_ptr) char *text = json_dumps(layouts, JSON_COMPACT | JSON_SORT_KEYS);
     CLEANUP(str_done) struct str key = STR_EMPTY;
@@ -109,7 +115,26 @@ static void config_name(const json_t *layouts, const struct mig_board *board, ch
 
     str_addf(&key, "%s %s", board->slug, text);
     hash_text(key.bytes, 12, hash);
-    snprintf(ret, 32, CONFIG_PREFIX "%s", hash);
+    snprintf(ret, CONFIG_NAME_SIZE, CONFIG_PREFIX "%s", hash);
+}
+
+/* The other name of the same config. */
+static void config_name_again(char name[CONFIG_NAME_SIZE])
+{
+    size_t length = strlen(name);
+
+    assert(length + sizeof CONFIG_AGAIN <= CONFIG_NAME_SIZE);
+    memcpy(name + length, CONFIG_AGAIN, sizeof CONFIG_AGAIN);
+}
+
+/* Whether the node's label names a config, by either name. */
+static bool is_labelled(const json_t *node, const char *name)
+{
+    const char *label = object_label(node, LABEL_MIG_CONFIG);
+    size_t length = strlen(name);
+
+    return !strncmp(label, name, length) &&
+           (!label[length] || !strcmp(label + length, CONFIG_AGAIN));
 }
 
 /* --- observing --- */
@@ -120,13 +145,12 @@ static void observe_index(struct world *world, size_t node, int index, const jso
     const json_t *json = world->nodes.data[node].json;
     enum manager_state state = state_of(json);
     struct mig_layout layout;
-    char name[32];
+    char name[CONFIG_NAME_SIZE];
 
     read_layout(layouts, index, board, &layout);
     config_name(layouts, board, name);
     /* Until mig-manager has taken up the label, its state is that of the config before. */
-    bool ours = !strcmp(object_label(json, LABEL_MIG_CONFIG), name) &&
-                *object_label(json, LABEL_MIG_CONFIG_STATE);
+    bool ours = is_labelled(json, name) && *object_label(json, LABEL_MIG_CONFIG_STATE);
     *gpu = (struct world_gpu){
         .uuid = arena_printf(&world->arena, "%s/%d", world->nodes.data[node].name, index),
         .board = board,
@@ -219,12 +243,9 @@ static bool edit(json_t *layouts, const struct actuator_slot *slot, bool add)
 }
 
 /* "    - devices: [2]" and so on, of mig-parted's config format. */
-static void add_config(struct str *text, const json_t *layouts, const struct mig_board *board,
-                       int gpu_count)
+static void add_config(struct str *text, const char *name, const json_t *layouts,
+                       const struct mig_board *board, int gpu_count)
 {
-    char name[32];
-
-    config_name(layouts, board, name);
     str_addf(text, "  %s:\n", name);
     for (int i = 0; i < gpu_count; i++) {
         struct mig_layout layout;
@@ -241,7 +262,8 @@ static void add_config(struct str *text, const json_t *layouts, const struct mig
     }
 }
 
-/* Writes the ConfigMap: the configs that the nodes of the pool name, and the new ones. */
+/* The configs that the nodes name, of whichever pool (they may share the ConfigMap), and the
+ * new ones. */
 struct config_map {
     struct str text;
     struct map names;
@@ -250,13 +272,15 @@ struct config_map {
 static void collect(struct config_map *map, const json_t *layouts,
                     const struct mig_board *board, int gpu_count)
 {
-    char name[32];
+    char name[CONFIG_NAME_SIZE];
 
     config_name(layouts, board, name);
     if (map_find(&map->names, name) >= 0)
         return;
     map_put(&map->names, name, NULL);
-    add_config(&map->text, layouts, board, gpu_count);
+    add_config(&map->text, name, layouts, board, gpu_count);
+    config_name_again(name);
+    add_config(&map->text, name, layouts, board, gpu_count);
 }
 
 static void write_config_map(const struct gpu_pool *pool, const struct config_map *map,
@@ -276,18 +300,23 @@ static void write_config_map(const struct gpu_pool *pool, const struct config_ma
     effect->reason = "MigConfig";
 }
 
-/* Gives the node its new config, unless mig-manager is at work on the one before. */
+/* Gives the node its new config. What the state's label says is of the one before: it goes, so
+ * that mig-manager's next word is of this one. */
 static void write_node(const struct world *world, size_t node, const json_t *layouts,
                        const struct mig_board *board, struct effects *effects)
 {
     CLEANUP(free_ptr) char *text = json_dumps(layouts, JSON_COMPACT | JSON_SORT_KEYS);
-    char name[32];
+    const json_t *json = world->nodes.data[node].json;
+    char name[CONFIG_NAME_SIZE], tried[24];
 
     config_name(layouts, board, name);
-    json_t *patch = json_pack("{s:{s:{s:s}, s:{s:s}}}", "metadata", "labels", LABEL_MIG_CONFIG,
-                              name, "annotations", NOTE_MIG_LAYOUT, text);
-    struct effect *effect =
-        effect_patch(effects, &KUBE_NODE, world->nodes.data[node].json, patch, true);
+    if (!strcmp(object_label(json, LABEL_MIG_CONFIG), name))
+        config_name_again(name);
+    snprintf(tried, sizeof tried, "%lld", (long long)world->sources.now_s);
+    json_t *patch = json_pack("{s:{s:{s:s, s:n}, s:{s:s, s:s}}}", "metadata", "labels",
+                              LABEL_MIG_CONFIG, name, LABEL_MIG_CONFIG_STATE, "annotations",
+                              NOTE_MIG_LAYOUT, text, NOTE_MIG_TRIED, tried);
+    struct effect *effect = effect_patch(effects, &KUBE_NODE, json, patch, true);
     effect->destructive = true; /* whole GPUs are cleared */
     effect->reason = "MigConfig";
 }
@@ -310,6 +339,27 @@ static bool edit_node(size_t node, const struct actuator_slots *slots, json_t *l
     return changed;
 }
 
+/* Whether mig-manager failed on what is wanted still, and it is time to have it try again. */
+static bool may_retry(const struct world *world, size_t node,
+                      const struct actuator_slots *slots, struct effects *effects)
+{
+    const json_t *json = world->nodes.data[node].json;
+    long long tried_s = 0;
+    bool wanted = false;
+
+    for (size_t i = 0; i < slots->create_count; i++)
+        wanted = wanted || slots->creates[i].gpu->node == node;
+    if (!wanted || state_of(json) != MANAGER_FAILED)
+        return false;
+    (void)text_to_int(object_note(json, NOTE_MIG_TRIED), 0, INT64_MAX / 2, &tried_s);
+    int64_t wait_s = tried_s + RETRY_SECONDS - world->sources.now_s;
+    if (wait_s > 0 && wait_s <= RETRY_SECONDS) {
+        effects_again_at(effects, world->sources.now_ns + wait_s * INT64_C(1000000000));
+        return false;
+    }
+    return true;
+}
+
 static void manager_change(struct world *world, const struct gpu_pool *pool,
                            const struct actuator_gpus *gpus,
                            const struct actuator_slot *creates, size_t create_count,
@@ -326,11 +376,13 @@ static void manager_change(struct world *world, const struct gpu_pool *pool,
         const json_t *json = world->nodes.data[i].json;
         const struct mig_board *board = board_of_product(object_label(json, LABEL_GPU_PRODUCT));
         CLEANUP(json_decref_ptr) json_t *layouts = layouts_of(json);
-        if (!board || !world_in_pool(world, pool, i))
+        if (!board)
             continue;
         if (text_starts_with(object_label(json, LABEL_MIG_CONFIG), CONFIG_PREFIX))
             collect(&map, layouts, board, gpu_count_of(json));
-        if (state_of(json) == MANAGER_WORKING || !edit_node(i, &slots, layouts, &board))
+        if (!world_in_pool(world, pool, i) || state_of(json) == MANAGER_WORKING)
+            continue;
+        if (!edit_node(i, &slots, layouts, &board) && !may_retry(world, i, &slots, effects))
             continue;
         collect(&map, layouts, board, gpu_count_of(json));
         json_object_set(changed, world->nodes.data[i].name, layouts);

@@ -339,6 +339,33 @@ def dra_tends():
 
 # --- mig-manager and sim ---
 
+def retries(labels, name, notes):
+    """mig-manager goes by changes of the label's value: what failed needs another name."""
+    wish = [slot("n0/1", "3g.20gb", 4)]
+
+    def failed(label, now):
+        at = labels | {"nvidia.com/mig.config": label, "nvidia.com/mig.config.state": "failed"}
+        return probe("mig-manager", now=now, nodes=[node(labels=at, notes=notes)], creates=wish)
+
+    equal(failed(name, 1030)["effects"], [], "mig-manager failed a moment ago: it is left in peace")
+    for label, next_label in [(name, f"{name}-again"), (f"{name}-again", name)]:
+        answer = failed(label, 1060)
+        equal(phases(answer)["n0/1"]["3g.20gb@4"], "failed", "it failed by either name")
+        config, patch = answer["effects"]
+        equal(patch["body"]["metadata"]["labels"], {"nvidia.com/mig.config": next_label, "nvidia.com/mig.config.state": None},
+              "then it is told again, by the other name, and its old word is taken away")
+        equal(patch["body"]["metadata"]["annotations"], notes | {"tranche.dev/mig-tried": "1060"}, "the layout is the same")
+        equal(f"  {next_label}:" in config["body"]["data"]["config.yaml"].splitlines(), True, "the config is there by that name")
+    equal(probe("mig-manager", now=9000, nodes=[node(labels=labels | {
+        "nvidia.com/mig.config": name, "nvidia.com/mig.config.state": "failed"}, notes=notes)])["effects"], [],
+        "what nobody wants is not tried")
+    other = node("m0", labels | {"nvidia.com/mig.config": name, "pool": "day"}, notes)
+    answer = probe("mig-manager", pool={"nodeSelector": {"pool": "night"}}, nodes=[node(labels=labels | {"pool": "night"}), other],
+                   creates=[slot("n0/0", "7g.40gb", 0)])
+    equal(f"  {name}:" in answer["effects"][0]["body"]["data"]["config.yaml"].splitlines(), True,
+          "the configs of other pools stay in the ConfigMap")
+
+
 def manager():
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "2"}
     answer = probe("mig-manager", nodes=[node(labels=labels)], creates=[slot("n0/1", "3g.20gb", 4), slot("n0/1", "1g.5gb", 0)])
@@ -348,9 +375,10 @@ def manager():
     equal((config["kind"], config["namespace"], config["name"]),
           ("ConfigMap", "gpu-operator", "tranche-mig-parted-config"), "first the config")
     name = patch["body"]["metadata"]["labels"]["nvidia.com/mig.config"]
-    equal(config["body"]["data"]["config.yaml"], "version: v1\nmig-configs:\n"
-          f"  {name}:\n    - devices: [0]\n      mig-enabled: true\n      mig-devices: {{}}\n"
-          "    - devices: [1]\n      mig-enabled: true\n      mig-devices:\n        \"1g.5gb\": 1\n        \"3g.20gb\": 1\n",
+    body = ("    - devices: [0]\n      mig-enabled: true\n      mig-devices: {}\n"
+            "    - devices: [1]\n      mig-enabled: true\n      mig-devices:\n        \"1g.5gb\": 1\n        \"3g.20gb\": 1\n")
+    equal(config["body"]["data"]["config.yaml"],
+          f"version: v1\nmig-configs:\n  {name}:\n{body}  {name}-again:\n{body}",
           "in mig-parted's words")
     equal((patch["kind"], patch["resourceVersion"], patch["destructive"]), ("Node", "7", True), "then the label")
     notes = patch["body"]["metadata"]["annotations"]
@@ -362,6 +390,7 @@ def manager():
     busy = labels | {"nvidia.com/mig.config": name, "nvidia.com/mig.config.state": "pending"}
     equal(probe("mig-manager", nodes=[node(labels=busy, notes=notes)], creates=[slot("n0/0", "1g.5gb", 0)])["effects"], [],
           "at work: it is not disturbed")
+    retries(labels, name, notes)
     foreign = node(labels=labels | {"nvidia.com/mig.config": "all-1g.5gb"})
     equal(list(probe("mig-manager", nodes=[foreign])["conflicts"]), ["n0"], "somebody else's config is theirs")
 
