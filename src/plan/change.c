@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keeping instances means solving what is left beside them (pin.h), which takes
- * milliseconds, so sets of instances to keep are tried one after the other. With a dozen
- * instances all sets are tried, the largest first. Otherwise GPUs of the earlier plan are
- * put in the order of what they still are worth to the services, the longest run of them
- * that can stay whole is found by halving, and then GPUs and single instances are added as
- * long as the cost allows.
+ * milliseconds, so sets of instances to keep are tried one after the other. GPUs of the
+ * earlier plan are put in the order of what they still are worth to the services, the
+ * longest run of them that can stay whole is found by halving, and then GPUs and single
+ * instances are added as long as the cost allows. A program (keep_model.h) proves how many
+ * can stay at most; where there are few enough, branch and cut on it finds what trying did
+ * not, and what it leaves open of a dozen instances is settled by trying all sets.
  */
 #include "plan/change.h"
 
@@ -15,15 +16,20 @@
 
 #include "base/map.h"
 #include "plan/exact.h"
+#include "plan/keep_model.h"
 #include "plan/pin.h"
+#include "plan/spread.h"
 
 enum {
     ALL_SETS_MAX = 12, /* instances up to which all sets are tried */
     SOLVES_MAX = 500,  /* problems solved for one cost; fewer when they are large */
     SOLVES_LEAST = 40,
-    SOLVES_WORK = 200000, /* divided by services and GPUs */
-    PRICED_COSTS = 8,     /* costs tried under a price of moves … */
-    LIMITED_COSTS = 6     /* … and halvings under a limit of them */
+    SOLVES_WORK = 200000,       /* divided by services and GPUs */
+    PROGRAM_INSTANCES_MAX = 64, /* up to which the program is searched … */
+    PROGRAM_NODES = 2000,       /* … with so many nodes at a time */
+    PROGRAM_SEARCHES = 3,
+    PRICED_COSTS = 8, /* costs tried under a price of moves … */
+    LIMITED_COSTS = 6 /* … and halvings under a limit of them */
 };
 
 struct changer {
@@ -32,8 +38,11 @@ struct changer {
     struct old_plan old;
     double cost_max;
     int solves, solves_max;
+    int64_t deadline_ns; /* INT64_MAX: none */
+    bool late;
     bool *keep; /* the best set for this cost */
     int kept;   /* instances in it; -1: none found */
+    int bound;  /* proved: no more can stay at this cost */
     bool *trial;
     struct solution best;
     int *order; /* GPUs of the earlier plan, most worth keeping first */
@@ -46,6 +55,19 @@ static void changer_done(struct changer *changer)
     free(changer->keep);
     free(changer->trial);
     free(changer->order);
+}
+
+static double seconds_left(const struct changer *changer)
+{
+    if (changer->deadline_ns == INT64_MAX)
+        return INFINITY;
+    return (double)(changer->deadline_ns - clock_now_ns(changer->settings->clock)) / 1e9;
+}
+
+static bool is_late(struct changer *changer)
+{
+    changer->late |= seconds_left(changer) <= 0;
+    return changer->late;
 }
 
 static int count_kept(const struct changer *changer, const bool *keep)
@@ -61,6 +83,8 @@ static bool try_set(struct changer *changer)
 {
     struct pinned_problem pinned;
     CLEANUP(solution_done) struct solution rest = {0};
+    if (is_late(changer))
+        return false;
     changer->solves++;
     pinned_problem_init(&pinned, changer->problem, &changer->old, changer->trial);
     bool reached = pinned.problem.base_cost <= changer->cost_max * (1 + 1e-9) + 1e-9 &&
@@ -83,7 +107,7 @@ static bool try_without(struct changer *changer, int first, int left)
 {
     if (left == 0)
         return try_set(changer);
-    for (int i = first; i + left <= changer->old.instance_count; i++) {
+    for (int i = first; i + left <= changer->old.instance_count && !changer->late; i++) {
         changer->trial[i] = false;
         bool reached = try_without(changer, i + 1, left - 1);
         changer->trial[i] = true;
@@ -93,9 +117,11 @@ static bool try_without(struct changer *changer, int first, int left)
     return false;
 }
 
+/* Sets of few instances, the largest that may be possible first, down to what was found. */
 static void keep_of_few(struct changer *changer)
 {
-    for (int left = 0; left <= changer->old.instance_count; left++) {
+    for (int left = changer->old.instance_count - changer->bound;
+         left < changer->old.instance_count - changer->kept; left++) {
         memset(changer->trial, true, (size_t)changer->old.instance_count);
         if (try_without(changer, 0, left))
             return;
@@ -177,7 +203,7 @@ static void keep_units(struct changer *changer, const int *units, int count, boo
 {
     size_t size = (size_t)changer->old.instance_count * sizeof *changer->trial;
     int before = changer->kept;
-    if (count == 0 || changer->solves >= changer->solves_max)
+    if (count == 0 || changer->solves >= changer->solves_max || changer->kept >= changer->bound)
         return;
     memcpy(changer->trial, changer->keep, size);
     for (int u = 0; u < count; u++) {
@@ -206,19 +232,37 @@ static void keep_more(struct changer *changer)
     vec_done(&instances);
 }
 
+/* Whole solutions of the program that keep more than what was found by trying. */
+static void keep_by_program(struct changer *changer, struct keep_model *model)
+{
+    for (int n = 0; n < PROGRAM_SEARCHES && changer->kept >= 0 &&
+                    changer->kept < changer->bound && !is_late(changer);
+         n++) {
+        struct keep_search search = {
+            .kept = changer->kept, .nodes = PROGRAM_NODES, .seconds = seconds_left(changer)};
+        if (!keep_model_search(model, &search, changer->trial, &changer->bound) ||
+            !try_set(changer) || changer->kept <= search.kept)
+            return;
+    }
+}
+
 /* The most instances that can stay at this cost; -1 when nothing was found. */
 static int keep_at_cost(struct changer *changer, double cost_max)
 {
+    CLEANUP(keep_model_done) struct keep_model model;
+    bool modelled = keep_model_init(&model, changer->problem, &changer->old, cost_max);
+    changer->bound = modelled ? keep_model_bound(&model) : changer->old.instance_count;
     changer->cost_max = cost_max;
     changer->kept = -1;
     changer->solves = 0;
-    if (changer->old.instance_count <= ALL_SETS_MAX) {
-        keep_of_few(changer);
-        return changer->kept;
-    }
     keep_run(changer);
-    if (changer->kept >= 0 && changer->kept < changer->old.instance_count)
+    if (changer->kept >= 0)
         keep_more(changer);
+    if (modelled && changer->old.instance_count <= PROGRAM_INSTANCES_MAX &&
+        !spread_is_asked(changer->problem))
+        keep_by_program(changer, &model);
+    if (changer->old.instance_count <= ALL_SETS_MAX)
+        keep_of_few(changer);
     return changer->kept;
 }
 
@@ -313,8 +357,14 @@ int change_keep(const struct problem *problem, const struct solver_settings *set
     CLEANUP(changer_done) struct changer changer = {.problem = problem, .settings = settings};
     (void)err;
     old_plan_init(&changer.old, problem);
+    solution->has_kept_bound = !changer.old.ambiguous;
+    solution->kept_bound = changer.old.outside;
     if (changer.old.instance_count == 0)
         return 0;
+    changer.deadline_ns = INT64_MAX;
+    if (isfinite(settings->budget_s))
+        changer.deadline_ns =
+            clock_now_ns(settings->clock) + (int64_t)(fmin(settings->budget_s, 1e9) * 1e9);
     changer.keep = xcalloc((size_t)changer.old.instance_count, sizeof *changer.keep);
     changer.trial = xcalloc((size_t)changer.old.instance_count, sizeof *changer.trial);
     changer.order = xcalloc((size_t)changer.old.gpu_count + 1, sizeof *changer.order);
@@ -332,5 +382,8 @@ int change_keep(const struct problem *problem, const struct solver_settings *set
         weigh_moves(&changer, least, solution);
     else if (kept >= 0)
         take_best(&changer, solution);
+    solution->has_kept_bound = !changer.old.ambiguous && !changer.late;
+    solution->kept_bound = changer.old.outside + changer.bound;
+    solution->stopped_by_budget |= changer.late;
     return 0;
 }

@@ -18,7 +18,9 @@ int change_keep(const struct problem *problem, const struct solver_settings *set
 void change_match(const struct problem *problem, struct solution *solution);
 
 /* What the plan keeps of an earlier one, as the document's member "changes": {"kept",
- * "moved", "created", "left": [{gpu, slice, start, service}], "new": […]}. New reference. */
-json_t *change_to_json(const struct plan *from, const struct plan *to);
+ * "kept_bound", "moved", "created", "left": [{gpu, slice, start, service}], "new": […]}, the
+ * second where the solution has it. New reference. */
+json_t *change_to_json(const struct plan *from, const struct plan *to,
+                       const struct solution *solution);
 
 #endif

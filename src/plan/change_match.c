@@ -207,7 +207,8 @@ static int count_serving(const struct plan *plan)
     return count;
 }
 
-json_t *change_to_json(const struct plan *from, const struct plan *to)
+json_t *change_to_json(const struct plan *from, const struct plan *to,
+                       const struct solution *solution)
 {
     struct map old_keys = {0}, new_keys = {0};
     index_instances(from, &old_keys);
@@ -216,7 +217,11 @@ json_t *change_to_json(const struct plan *from, const struct plan *to)
     map_done(&old_keys);
     map_done(&new_keys);
     int moved = (int)json_array_size(left);
-    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "kept", count_serving(from) - moved, "moved",
-                     moved, "created", (int)json_array_size(created), "left", left, "new",
-                     created);
+    int kept = count_serving(from) - moved;
+    json_t *changes =
+        json_pack("{s:i, s:i, s:i, s:o, s:o}", "kept", kept, "moved", moved, "created",
+                  (int)json_array_size(created), "left", left, "new", created);
+    if (solution->has_kept_bound)
+        json_object_set_new(changes, "kept_bound", json_integer(solution->kept_bound));
+    return changes;
 }

@@ -423,10 +423,15 @@ bool exact_reach(const struct problem *problem, const struct solver_settings *se
 static int exact_solve(const struct problem *problem, const struct solver_settings *settings,
                        struct solution *ret_solution, struct error *err)
 {
+    bool limited = isfinite(settings->budget_s);
+    int64_t start_ns = limited ? clock_now_ns(settings->clock) : 0;
     int rc = exact_solve_free(problem, settings, ret_solution, err);
-    if (rc == 0 && ret_solution->feasible && problem->from && !ret_solution->stopped_by_budget)
-        rc = change_keep(problem, settings, ret_solution, err);
-    return rc;
+    if (rc < 0 || !ret_solution->feasible || !problem->from || ret_solution->stopped_by_budget)
+        return rc;
+    struct solver_settings left = *settings;
+    if (limited)
+        left.budget_s -= (double)(clock_now_ns(settings->clock) - start_ns) / 1e9;
+    return change_keep(problem, &left, ret_solution, err);
 }
 
 const struct solver solver_exact = {

@@ -11,9 +11,9 @@
 
 /* The kind to which a GPU belongs: a partly taken one by its id, else the free GPUs of the
  * part that lists it, else of the first part with its board. -1: gone. */
-static int find_kind(const struct problem *problem, const struct plan_gpu *gpu)
+static int find_kind(const struct problem *problem, const struct plan_gpu *gpu, bool *ambiguous)
 {
-    int by_board = -1;
+    int by_board = -1, same_board = 0;
     for (size_t k = 0; k < problem->kinds.count; k++) {
         const struct problem_kind *kind = &problem->kinds.data[k];
         if (kind->board != gpu->board)
@@ -26,9 +26,11 @@ static int find_kind(const struct problem *problem, const struct plan_gpu *gpu)
         for (size_t g = 0; g < part->gpus.count; g++)
             if (strcmp(part->gpus.data[g].id, gpu->id) == 0)
                 return (int)k;
+        same_board++;
         if (by_board < 0)
             by_board = (int)k;
     }
+    *ambiguous |= same_board > 1;
     return by_board;
 }
 
@@ -65,10 +67,15 @@ static void add_instances(struct old_plan *old, const struct problem *problem,
                           ? -1
                           : find_service(names, problem,
                                          problem->from->services.data[instance->service].name);
-        if (slot < 0 || service < 0 || problem_option(problem, service, slot)->row < 0 ||
-            is_fixed(kind, instance) || !mig_layout_can_add(gpu->board, &layout, placed))
-            continue;
+        bool usable =
+            slot >= 0 && service >= 0 && problem_option(problem, service, slot)->row >= 0;
+        bool is_in = usable && !is_fixed(kind, instance) &&
+                     mig_layout_can_add(gpu->board, &layout, placed);
         if (problem->rules == RULES_PAPER && ((slices == 4 && three) || (slices == 3 && four)))
+            is_in = false;
+        old->outside +=
+            !is_in && (usable || (instance->service >= 0 && is_fixed(kind, instance)));
+        if (!is_in)
             continue;
         four |= slices == 4;
         three |= slices == 3;
@@ -96,7 +103,7 @@ void old_plan_init(struct old_plan *old, const struct problem *problem)
     for (size_t k = 0; k < problem->kinds.count; k++)
         left[k] = problem->kinds.data[k].stock;
     for (size_t g = 0; g < gpus; g++) {
-        int kind = find_kind(problem, &problem->from->gpus.data[g]);
+        int kind = find_kind(problem, &problem->from->gpus.data[g], &old->ambiguous);
         if (kind >= 0 && left[kind] == 0)
             kind = -1; /* more GPUs than the fleet has now */
         if (kind >= 0 && left[kind] > 0)
@@ -104,6 +111,8 @@ void old_plan_init(struct old_plan *old, const struct problem *problem)
         old->kind[g] = kind;
         if (kind >= 0)
             add_instances(old, problem, &names, (int)g);
+        for (size_t i = 0; kind < 0 && i < problem->from->gpus.data[g].instances.count; i++)
+            old->outside += problem->from->gpus.data[g].instances.data[i].service >= 0;
         old->first[g + 1] = old->instance_count;
     }
     free(left);
@@ -118,6 +127,24 @@ void old_plan_done(struct old_plan *old)
     vec_done(&old->known);
     arena_done(&old->arena);
     *old = (struct old_plan){0};
+}
+
+void old_plan_patterns(struct old_plan *old, const struct problem *problem,
+                       struct problem_kind *kind)
+{
+    for (size_t k = 0; k < old->known.count; k++) {
+        const struct problem_kind *known = &old->known.data[k];
+        if (known->board != kind->board || !mig_layout_equal(&known->taken, &kind->taken))
+            continue;
+        kind->patterns = known->patterns;
+        kind->pattern_count = known->pattern_count;
+        return;
+    }
+    struct problem shadow = *problem;
+    shadow.arena = old->arena;
+    patterns_build(&shadow, kind);
+    old->arena = shadow.arena;
+    vec_add(&old->known, *kind);
 }
 
 /* ---- the problem that is left ---- */
@@ -157,26 +184,6 @@ static int find_like(const struct pinned_problem *pinned, const struct problem_k
             return (int)k;
     }
     return -1;
-}
-
-/* Patterns of a kind, from what was worked out before when its board and instances are
- * the same. */
-static void find_patterns(struct pinned_problem *pinned, struct problem_kind *kind)
-{
-    struct old_plan *old = pinned->old;
-    for (size_t k = 0; k < old->known.count; k++) {
-        const struct problem_kind *known = &old->known.data[k];
-        if (known->board != kind->board || !mig_layout_equal(&known->taken, &kind->taken))
-            continue;
-        kind->patterns = known->patterns;
-        kind->pattern_count = known->pattern_count;
-        return;
-    }
-    struct problem shadow = pinned->problem;
-    shadow.arena = old->arena;
-    patterns_build(&shadow, kind);
-    old->arena = shadow.arena;
-    vec_add(&old->known, *kind);
 }
 
 static void take_services(struct pinned_problem *pinned)
@@ -237,7 +244,7 @@ static void take_gpus(struct pinned_problem *pinned)
         like[g] = find_like(pinned, &taken, free_kinds);
         if (like[g] < 0) {
             like[g] = (int)rest->kinds.count;
-            find_patterns(pinned, &taken);
+            old_plan_patterns(pinned->old, rest, &taken);
             vec_add(&rest->kinds, taken);
         }
         rest->kinds.data[like[g]].stock++;

@@ -25,6 +25,8 @@ struct old_plan {
     int *first; /* gpu_count + 1 positions into instances */
     struct old_instance *instances;
     int instance_count;
+    int outside;        /* serving instances not listed that a plan may have in place even so */
+    bool ambiguous;     /* some GPU could be of several parts of the fleet */
     struct arena arena; /* patterns beside kept instances, worked out once */
     VEC(struct problem_kind) known;
 };
@@ -32,6 +34,10 @@ struct old_plan {
 /* Which GPUs and instances of problem->from still fit the fleet, services and rules. */
 void old_plan_init(struct old_plan *old, const struct problem *problem);
 void old_plan_done(struct old_plan *old);
+/* Fills the patterns of a kind beside what is taken of it, from what was worked out before
+ * when its board and instances are the same. Memory is old's. */
+void old_plan_patterns(struct old_plan *old, const struct problem *problem,
+                       struct problem_kind *kind);
 
 /* The problem that is left when the instances with pinned[i] stay. */
 struct pinned_problem {

@@ -235,7 +235,8 @@ static int finish(struct run *run, struct plan *ret_plan, struct error *err)
         return rc;
     if (request->from && plan.status != PLAN_INFEASIBLE) {
         plan.extra = json_object();
-        json_object_set_new(plan.extra, "changes", change_to_json(request->from, &plan));
+        json_object_set_new(plan.extra, "changes",
+                            change_to_json(request->from, &plan, &run->solution));
     }
     if (plan.status != PLAN_INFEASIBLE)
         rc = check_plan(request, &plan, err);

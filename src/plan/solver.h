@@ -38,6 +38,9 @@ struct solution {
     double bound_cost;     /* proved lower bound of the cost, base_cost included; NAN: none */
     const char *bound_how; /* static text: how it was proved */
     bool stopped_by_budget;
+    /* Under problem->from: no plan that costs no more keeps more instances than this. */
+    bool has_kept_bound;
+    int kept_bound;
 };
 
 struct solver_settings {
