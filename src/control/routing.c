@@ -43,6 +43,11 @@ struct there {
     bool *wanted;
 };
 
+/* Positions in a list of objects. */
+struct positions {
+    VEC(size_t) items;
+};
+
 struct router {
     struct world *world;
     const struct gpu_pool *pool;
@@ -50,6 +55,7 @@ struct router {
     struct there services, slices, routes;
     struct map pods;      /* "namespace/name" of the service → struct pod_list */
     unsigned chain;       /* of the service that is being routed */
+    struct map slices_of; /* "namespace/name" of the Service → struct positions in slices */
     struct map with_pods; /* services that have any pod */
     bool only_keeps;      /* it goes: nothing new is made for it */
 };
@@ -193,6 +199,15 @@ static size_t slices_for(size_t pods)
     return slices;
 }
 
+/* Those that are there stay until a fourth more pods would do with fewer, so that a service
+ * around a limit does not change its slices again and again. */
+static size_t slices_beside(size_t pods, size_t there)
+{
+    size_t with_more = slices_for(pods + pods / 4);
+
+    return there >= with_more ? with_more : slices_for(pods);
+}
+
 static size_t slice_of(const struct world_pod *pod, size_t slices)
 {
     char hash[9];
@@ -203,36 +218,176 @@ static size_t slice_of(const struct world_pod *pod, size_t slices)
     return strtoul(hash, NULL, 16) % slices;
 }
 
+/* A slice of a Service as the caches show it. */
+struct seen_slice {
+    size_t number;
+    struct map pods; /* names */
+};
+
+/* The slices of one Service. A pod moves to another one by being added there first: where it is
+ * now, it stays until the other is seen to have it. */
+struct slicing {
+    const struct gpu_service *service;
+    const char *name; /* of the Service */
+    const char *class;
+    const struct pod_list *pods;
+    bool is_ipv6;
+    size_t slices; /* that there shall be */
+    size_t *own;   /* by pods: the one it shall be in */
+    VEC(struct seen_slice) seen;
+};
+
+static char *slice_name(const struct slicing *slicing, size_t number)
+{
+    return xasprintf("%s-%s%zu", slicing->name, slicing->is_ipv6 ? "v6-" : "", number);
+}
+
+/* The number in a name that slice_name() made for this Service and family. */
+static bool slice_number(const struct slicing *slicing, const char *name, size_t *ret_number)
+{
+    CLEANUP(free_ptr)
+    char *prefix = xasprintf("%s-%s", slicing->name, slicing->is_ipv6 ? "v6-" : "");
+    long long number = 0;
+
+    if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+        !text_to_int(name + strlen(prefix), 0, INT32_MAX, &number))
+        return false;
+    *ret_number = (size_t)number;
+    return true;
+}
+
+static void see_slice(struct slicing *slicing, const json_t *object)
+{
+    struct seen_slice seen = {0};
+    size_t index;
+    json_t *endpoint;
+
+    if (!slice_number(slicing, kube_metadata(object, "name"), &seen.number))
+        return;
+    json_array_foreach(json_object_get(object, "endpoints"), index, endpoint)
+    {
+        const char *pod = json_string_value(json_at(endpoint, "targetRef", "name", NULL));
+        if (pod)
+            map_put(&seen.pods, pod, NULL);
+    }
+    vec_add(&slicing->seen, seen);
+}
+
+static bool is_seen_in(const struct slicing *slicing, size_t number,
+                       const struct world_pod *pod)
+{
+    for (size_t i = 0; i < slicing->seen.count; i++)
+        if (slicing->seen.data[i].number == number)
+            return map_find(&slicing->seen.data[i].pods, pod->meta.name) >= 0;
+    return false;
+}
+
+/* Whether the pod has yet to be seen in its own slice, and is in this one until then. */
+static bool is_kept_in(const struct slicing *slicing, size_t number, size_t index)
+{
+    const struct world_pod *pod = slicing->pods->items.data[index];
+    size_t own = slicing->own[index];
+
+    return own != number && is_seen_in(slicing, number, pod) && !is_seen_in(slicing, own, pod);
+}
+
+/* How many new ones a slice may get beside those that it keeps for others. */
+static size_t count_places(const struct slicing *slicing, size_t number)
+{
+    size_t kept = 0, there = 0;
+
+    for (size_t i = 0; i < slicing->pods->items.count; i++) {
+        bool keeps = is_kept_in(slicing, number, i);
+        kept += keeps;
+        there += keeps || (slicing->own[i] == number &&
+                           is_seen_in(slicing, number, slicing->pods->items.data[i]));
+    }
+    if (kept == 0)
+        return SIZE_MAX;
+    return there < ENDPOINTS_MAX ? ENDPOINTS_MAX - there : 0;
+}
+
+static json_t *endpoints_in(const struct slicing *slicing, size_t number)
+{
+    json_t *endpoints = json_array();
+    size_t places = count_places(slicing, number);
+
+    for (size_t i = 0; i < slicing->pods->items.count; i++) {
+        const struct world_pod *pod = slicing->pods->items.data[i];
+        bool is_new = slicing->own[i] == number && !is_seen_in(slicing, number, pod);
+        if (!is_kept_in(slicing, number, i) &&
+            (slicing->own[i] != number || (is_new && places == 0)))
+            continue;
+        places -= is_new;
+        json_array_append_new(endpoints, endpoint_of(pod));
+    }
+    return endpoints;
+}
+
+static void slicing_init(struct slicing *slicing, const struct router *router)
+{
+    size_t count = slicing->pods->items.count;
+    CLEANUP(free_ptr)
+    char *key = xasprintf("%s/%s", slicing->service->meta.namespace, slicing->name);
+    const struct positions *there = map_get(&router->slices_of, key);
+
+    slicing->is_ipv6 = count > 0 && strchr(slicing->pods->items.data[0]->ip, ':');
+    for (size_t i = 0; count > 0 && there && i < there->items.count; i++)
+        see_slice(slicing, router->slices.list->items[there->items.data[i]]);
+    /* Without pods there is no slice: its address family could not be changed later. */
+    slicing->slices = count > 0 ? slices_beside(count, slicing->seen.count) : 0;
+    slicing->own = xcalloc(count + 1, sizeof *slicing->own);
+    for (size_t i = 0; i < count; i++)
+        slicing->own[i] = slice_of(slicing->pods->items.data[i], slicing->slices);
+}
+
+static void slicing_done(struct slicing *slicing)
+{
+    for (size_t i = 0; i < slicing->seen.count; i++)
+        map_done(&slicing->seen.data[i].pods);
+    vec_done(&slicing->seen);
+    free(slicing->own);
+}
+
+static void want_slice(struct router *router, const struct slicing *slicing, size_t number)
+{
+    json_t *endpoints = endpoints_in(slicing, number);
+
+    if (number >= slicing->slices && json_array_size(endpoints) == 0) {
+        json_decref(endpoints); /* all its pods have moved */
+        return;
+    }
+    CLEANUP(free_ptr) char *name = slice_name(slicing, number);
+    json_t *metadata = metadata_of(router, slicing->service, name, slicing->class);
+    json_t *labels = json_object_get(metadata, "labels");
+    json_object_set_new(labels, SLICE_MANAGER_LABEL, json_string(SLICE_MANAGER));
+    json_object_set_new(labels, SLICE_SERVICE_LABEL, json_string(slicing->name));
+    want(router, &router->slices,
+         json_pack("{s:s, s:s, s:o, s:s, s:o, s:[{s:s, s:s, s:i}]}", "apiVersion",
+                   "discovery.k8s.io/v1", "kind", "EndpointSlice", "metadata", metadata,
+                   "addressType", slicing->is_ipv6 ? "IPv6" : "IPv4", "endpoints", endpoints,
+                   "ports", "name", "http", "protocol", "TCP", "port", slicing->service->port));
+}
+
 /* Service and slices of one name for these pods. */
 static void route_pods(struct router *router, const struct gpu_service *service,
                        const char *name, const struct pod_list *pods)
 {
     const char *class =
         strcmp(name, service->meta.name) == 0 ? "" : name + strlen(service->meta.name) + 1;
-    /* Without pods there is no slice: its address family could not be changed later. */
-    size_t slices = pods->items.count > 0 ? slices_for(pods->items.count) : 0;
-    bool is_ipv6 = pods->items.count > 0 && strchr(pods->items.data[0]->ip, ':');
+    CLEANUP(slicing_done)
+    struct slicing slicing = {.service = service, .name = name, .class = class, .pods = pods};
 
     want(router, &router->services, service_object(router, service, name, class));
     /* Slices name their Service: none before it is seen to be ours. */
     if (!is_there(&router->services, service, name))
         return;
-    for (size_t s = 0; s < slices; s++) {
-        CLEANUP(free_ptr)
-        char *slice_name = xasprintf("%s-%s%zu", name, is_ipv6 ? "v6-" : "", s);
-        json_t *metadata = metadata_of(router, service, slice_name, class);
-        json_t *labels = json_object_get(metadata, "labels"), *endpoints = json_array();
-        json_object_set_new(labels, SLICE_MANAGER_LABEL, json_string(SLICE_MANAGER));
-        json_object_set_new(labels, SLICE_SERVICE_LABEL, json_string(name));
-        for (size_t i = 0; i < pods->items.count; i++)
-            if (slice_of(pods->items.data[i], slices) == s)
-                json_array_append_new(endpoints, endpoint_of(pods->items.data[i]));
-        want(router, &router->slices,
-             json_pack("{s:s, s:s, s:o, s:s, s:o, s:[{s:s, s:s, s:i}]}", "apiVersion",
-                       "discovery.k8s.io/v1", "kind", "EndpointSlice", "metadata", metadata,
-                       "addressType", is_ipv6 ? "IPv6" : "IPv4", "endpoints", endpoints,
-                       "ports", "name", "http", "protocol", "TCP", "port", service->port));
-    }
+    slicing_init(&slicing, router);
+    for (size_t s = 0; s < slicing.slices; s++)
+        want_slice(router, &slicing, s);
+    for (size_t i = 0; i < slicing.seen.count; i++)
+        if (slicing.seen.data[i].number >= slicing.slices)
+            want_slice(router, &slicing, slicing.seen.data[i].number);
 }
 
 /* ---- with a gateway --------------------------------------------------------------- */
@@ -351,6 +506,24 @@ static void collect_pods(struct router *router)
     }
 }
 
+static void index_slices(struct router *router)
+{
+    CLEANUP(str_done) struct str key = STR_EMPTY;
+
+    for (size_t i = 0; i < router->slices.list->count; i++) {
+        const json_t *slice = router->slices.list->items[i];
+        str_clear(&key);
+        str_addf(&key, "%s/%s", kube_metadata(slice, "namespace"),
+                 label_of(slice, SLICE_SERVICE_LABEL));
+        struct positions *positions = map_get(&router->slices_of, key.bytes);
+        if (!positions) {
+            positions = xcalloc(1, sizeof *positions);
+            map_put(&router->slices_of, key.bytes, positions);
+        }
+        vec_add(&positions->items, i);
+    }
+}
+
 static void router_done(struct router *router)
 {
     for (size_t i = 0; i < router->pods.count; i++) {
@@ -360,6 +533,12 @@ static void router_done(struct router *router)
     }
     map_done(&router->pods);
     map_done(&router->with_pods);
+    for (size_t i = 0; i < router->slices_of.count; i++) {
+        struct positions *positions = router->slices_of.entries[i].value;
+        vec_done(&positions->items);
+        free(positions);
+    }
+    map_done(&router->slices_of);
     there_done(&router->services);
     there_done(&router->slices);
     there_done(&router->routes);
@@ -376,6 +555,7 @@ void reconcile_routing(struct world *world, const struct gpu_pool *pool,
     there_init(&router.slices, &KIND_ENDPOINT_SLICE, &world->sources.endpoint_slices);
     there_init(&router.routes, &KIND_HTTP_ROUTE, &world->sources.routes);
     collect_pods(&router);
+    index_slices(&router);
     for (size_t s = 0; s < world->services.count; s++) {
         const struct gpu_service *service = &world->services.data[s];
         const char *name = world->service_names.entries[s].key;
