@@ -18,6 +18,7 @@
 #include "control/strays.h"
 #include "control/timestamp.h"
 #include "control/window.h"
+#include "kube/api.h"
 
 static const double FLOOR_TOLERANCE = 1e-9;
 
@@ -141,6 +142,30 @@ static struct transition_object *find_fence(struct world *world, const struct gp
     return NULL;
 }
 
+/* A pool that is there, and cannot be read. */
+static const struct world_fault *find_unreadable(const struct world *world, const char *name)
+{
+    for (size_t i = 0; i < world->faults.count; i++)
+        if (world->faults.data[i].kind == &KIND_GPU_POOL &&
+            strcmp(kube_metadata(world->faults.data[i].object, "name"), name) == 0)
+            return &world->faults.data[i];
+    return NULL;
+}
+
+/* Nothing is planned or changed, no service is let go; endpoints follow the pods, and the pool
+ * says why. */
+static void keep_unreadable(struct world *world, const struct world_fault *fault,
+                            struct effects *effects)
+{
+    struct gpu_pool pool = {0};
+
+    object_meta_read(fault->object, &pool.meta);
+    if (find_fence(world, &pool))
+        return;
+    reconcile_routing(world, &pool, effects);
+    status_tell_unreadable_pool(world, fault, effects);
+}
+
 /* Others that are open: made by a controller that did not see the first. */
 static void close_others(struct world *world, const struct transition_object *open,
                          struct effects *effects)
@@ -243,6 +268,13 @@ int reconcile_pool(struct world *world, const struct reconcile_options *options,
     struct reconcile_figures figures = {0};
 
     effects_init(ret_effects);
+    const struct world_fault *unreadable = pool ? NULL : find_unreadable(world, options->pool);
+    if (unreadable) {
+        keep_unreadable(world, unreadable, ret_effects);
+        if (ret_figures)
+            *ret_figures = figures;
+        return 0;
+    }
     if (!pool) {
         status_release_orphans(world, options->pool, ret_effects);
         if (ret_figures)

@@ -398,13 +398,14 @@ static void tell_profile(const struct teller *teller, const struct perf_profile 
     status_edit_end(&edit);
 }
 
-static void tell_fault(const struct teller *teller, const struct world_fault *fault)
+static void tell_fault(const struct world *world, const struct world_fault *fault,
+                       struct effects *effects)
 {
     struct status_edit edit;
 
     if (fault->kind == &KIND_NODE_GPU_STATE || fault->kind == &KUBE_POD)
         return; /* its status is the agent's, the kubelet's */
-    status_edit_begin(&edit, teller->effects, fault->kind, fault->object, teller->now_s);
+    status_edit_begin(&edit, effects, fault->kind, fault->object, world->sources.now_s);
     status_edit_condition(&edit, "Stalled", true, "CannotBeRead", "%s", fault->text);
     status_edit_condition(&edit, "Ready", false, "CannotBeRead", "%s", fault->text);
     if (fault->kind == &KIND_PERF_PROFILE)
@@ -422,7 +423,18 @@ static void tell_common(const struct teller *teller)
     for (size_t i = 0; i < world->profiles.count; i++)
         tell_profile(teller, &world->profiles.data[i]);
     for (size_t i = 0; i < world->faults.count; i++)
-        tell_fault(teller, &world->faults.data[i]);
+        if (world->faults.data[i].kind != &KIND_GPU_POOL)
+            tell_fault(world, &world->faults.data[i], teller->effects);
+}
+
+void status_tell_unreadable_pool(const struct world *world, const struct world_fault *pool,
+                                 struct effects *effects)
+{
+    assert(pool->kind == &KIND_GPU_POOL);
+    tell_fault(world, pool, effects);
+    for (size_t i = 0; world->pools.count == 0 && i < world->faults.count; i++)
+        if (world->faults.data[i].kind != &KIND_GPU_POOL)
+            tell_fault(world, &world->faults.data[i], effects);
 }
 
 /* ---- finalizers ------------------------------------------------------------------- */

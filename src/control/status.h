@@ -18,4 +18,9 @@ size_t status_adopt_services(const struct world *world, const struct gpu_pool *p
 void status_release_orphans(const struct world *world, const char *pool,
                             struct effects *effects);
 
+/* Of a pool that cannot be read: it says so; as the only pools there are, also what else cannot
+ * be read. */
+void status_tell_unreadable_pool(const struct world *world, const struct world_fault *pool,
+                                 struct effects *effects);
+
 #endif

@@ -345,6 +345,37 @@ static void forget_routing(struct scenario *scenario, const char *name)
     fake_cluster_delete(&scenario->cluster, &KIND_ENDPOINT_SLICE, "shop", slice);
 }
 
+/* Somebody breaks the pool's spec: nothing is let go undrained, endpoints follow the pods, the
+ * pool says so; mended, all goes on. */
+static void test_unreadable_pool(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    scenario_set_service(&scenario, "tagger", "resnet", 20);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario_add_pool(&scenario, 1, "{\"derate\": \"much\"}");
+    forget_routing(&scenario, "ranker");
+    scenario.services[0].floor_rps = 0; /* that was somebody else */
+    scenario_set_service(&scenario, "tagger", "resnet", 0);
+    for (int i = 0; i < 5; i++) {
+        (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+        scenario_tick(&scenario, 5);
+    }
+    assert_non_null(fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "tagger"));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    assert_true(condition_is_true(
+        fake_cluster_get(&scenario.cluster, &KIND_GPU_POOL, "", "pool"), "Stalled"));
+    assert_true(scenario_settle(&scenario, 10));
+    scenario_add_pool(&scenario, 1, NULL);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_null(fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "tagger"));
+    scenario_done(&scenario);
+}
+
 /* A namespace is deleted: its Services go at once, nothing can be created in it, and our
  * finalizer must not hold it up for ever, nor keep the pool's other work waiting. */
 static void test_namespace_terminates(void **state)
@@ -521,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_uninstall),
         cmocka_unit_test(test_namespace_terminates),
         cmocka_unit_test(test_refused_pods),
+        cmocka_unit_test(test_unreadable_pool),
         cmocka_unit_test(test_gpu_not_observed),
         cmocka_unit_test(test_no_gpu_observed),
         cmocka_unit_test(test_foreign_pods),
