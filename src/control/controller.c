@@ -34,10 +34,11 @@ struct pool {
     int64_t again_ns;         /* what the round under way asked for */
     int64_t seen_deadline_ns; /* how long to wait for the caches */
     struct kube_table
-        unseen;       /* written objects that no cache has told of: "Kind key version" */
-    json_t *refusals; /* {effect_key(): [why, when]} */
-    int discards;     /* in a row */
-    bool had_round;   /* of `once` */
+        unseen;             /* written objects that no cache has told of: "Kind key version" */
+    struct kube_table seen; /* told of while effects are carried out, likewise */
+    json_t *refusals;       /* {effect_key(): [why, when]} */
+    int discards;           /* in a row */
+    bool had_round;         /* of `once` */
     struct reconcile_figures figures;
 };
 
@@ -94,6 +95,7 @@ static void pool_free(struct pool *pool)
 {
     execution_free(pool->execution);
     kube_table_done(&pool->unseen);
+    kube_table_done(&pool->seen);
     json_decref(pool->refusals);
     free(pool->name);
     free(pool);
@@ -177,6 +179,14 @@ static bool is_move(const struct kube_kind *kind, const json_t *before, const js
     return json_integer_value(was) != json_integer_value(is);
 }
 
+/* Whether a cache will tell of the object: those of our labels and kinds. */
+static bool is_watched(const struct kube_kind *kind, const json_t *object)
+{
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+
+    return strcmp(kind->group, CONTROL_GROUP) == 0 || json_object_get(labels, LABEL_MANAGED_BY);
+}
+
 static void on_seen(void *context, const struct kube_kind *kind, const json_t *before,
                     const json_t *after)
 {
@@ -186,8 +196,11 @@ static void on_seen(void *context, const struct kube_kind *kind, const json_t *b
     CLEANUP(free_ptr) char *key = after ? unseen_key(kind, after) : NULL;
     for (size_t i = 0; key && i < controller->pools.map.count; i++) {
         struct pool *pool = controller->pools.map.entries[i].value;
-        if (pool)
-            kube_table_remove(&pool->unseen, key);
+        if (!pool)
+            continue;
+        kube_table_remove(&pool->unseen, key);
+        if (pool->execution && is_watched(kind, after))
+            kube_table_put(&pool->seen, key, pool); /* the answer may come later */
     }
 }
 
@@ -205,15 +218,6 @@ static bool on_allowed(void *context, const struct effect *effect)
 
     return may_act(pool->controller) &&
            (!effect->destructive || sources_are_fresh(pool->controller->sources));
-}
-
-/* Whether a cache will tell of the object: those of our labels and kinds. */
-static bool is_watched(const struct effect *effect, const json_t *answer)
-{
-    const json_t *labels = json_object_get(json_object_get(answer, "metadata"), "labels");
-
-    return strcmp(effect->object_kind->group, CONTROL_GROUP) == 0 ||
-           json_object_get(labels, LABEL_MANAGED_BY);
 }
 
 static char *refusal_key(const struct effect *effect)
@@ -264,10 +268,11 @@ static void on_wrote(void *context, const struct effect *effect, const json_t *a
     log_write(LOG_DEBUG, "carried out", "pool=%s effect=%s kind=%s namespace=%s name=%s",
               pool->name, effect_kind_name(effect->kind), effect->object_kind->kind,
               effect->namespace ? effect->namespace : "", effect->name);
-    if (effect->kind == EFFECT_DELETE || !answer || !is_watched(effect, answer))
+    if (effect->kind == EFFECT_DELETE || !answer || !is_watched(effect->object_kind, answer))
         return;
     CLEANUP(free_ptr) char *key = unseen_key(effect->object_kind, answer);
-    kube_table_put(&pool->unseen, key, pool);
+    if (!kube_table_get(&pool->seen, key))
+        kube_table_put(&pool->unseen, key, pool);
 }
 
 static void log_failure(const struct pool *pool, const struct execute_outcome *outcome)
@@ -322,6 +327,7 @@ static void on_executed(void *context, const struct execute_outcome *outcome)
         controller->failure = outcome->error;
     execution_free(pool->execution);
     pool->execution = NULL;
+    kube_table_done(&pool->seen);
     pool->seen_deadline_ns = now_ns(controller) + SEEN_WAIT_NS;
     pool->had_round = true;
     if (outcome->end == EXECUTE_STOPPED)

@@ -522,6 +522,33 @@ static void test_every_write_fails(void **state)
     print_message("# %zu failed writes\n", cases);
 }
 
+static void on_slow_write(void *context, const struct kube_request *request,
+                          struct api_fault *fault)
+{
+    (void)context;
+    bool read = strcmp(request->method, "GET") == 0;
+
+    fault->delay_ns = read ? STEP_NS : 8 * STEP_NS;
+}
+
+/* The watch tells of a write before the write is answered: the next round does not wait for
+ * what has been seen already. */
+static void test_seen_before_answer(void **state)
+{
+    (void)state;
+    BENCH(bench);
+    put_pool(&bench, "p", 1);
+    process_start(&bench, 0, &ALONE);
+    pass(&bench, 5 * SECONDS);
+    bench.store.fault = on_slow_write;
+    put_pool(&bench, "p", 2);
+    pass(&bench, 800 * MS); /* less than a round waits for what it does not see */
+    const json_t *service =
+        json_object_get(bench.store.objects, "/api/v1/namespaces/shop/services/p");
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(service, "spec"), "count")), "2");
+}
+
 /* The process is killed at each write, before and after it is carried out, and another, of the
  * same place, starts ten seconds later. */
 static void test_killed_at_every_write(void **state)
@@ -846,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_coalesces),
         cmocka_unit_test(test_heartbeats),
         cmocka_unit_test(test_every_write_fails),
+        cmocka_unit_test(test_seen_before_answer),
         cmocka_unit_test(test_killed_at_every_write),
         cmocka_unit_test(test_stopped_leader),
         cmocka_unit_test(test_server_away),
