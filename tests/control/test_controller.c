@@ -21,7 +21,7 @@ enum { PROCESSES = 2, PODS_WANTED = 4 };
 
 /* ---- the reconciler ---- */
 
-static int rounds_run, gateways_seen;
+static int rounds_run, gateways_seen, claims_seen;
 static void (*during_round)(void);
 
 static json_t *wanted_pod(const char *pool, int index)
@@ -78,6 +78,7 @@ static int small_reconcile(const struct world_sources *sources,
 {
     rounds_run++;
     gateways_seen += sources->has_gateway;
+    claims_seen = (int)sources->claims.count;
     if (during_round)
         during_round();
     for (size_t i = 0; i < sources->pools.count; i++) {
@@ -480,6 +481,37 @@ static void test_heartbeats(void **state)
     assert_int_equal(rounds_run, before + 1);
 }
 
+static json_t *claim(const char *device, const char *user)
+{
+    return json_pack("{s:{}, s:{s:{s:{s:[{s:s}]}}, s:[{s:s}]}}", "metadata", "status",
+                     "allocation", "devices", "results", "device", device, "reservedFor",
+                     "name", user);
+}
+
+/* Claims of others are seen, as they hold devices; they are no reason for a round beyond that.
+ */
+static void test_claims_of_others(void **state)
+{
+    static const char path[] = "/apis/resource.k8s.io/v1/namespaces/lab/resourceclaims/theirs";
+
+    (void)state;
+    BENCH(bench);
+    put_pool(&bench, "p", 0);
+    process_start(&bench, 0, &ALONE);
+    pass(&bench, 5 * SECONDS);
+    assert_int_equal(claims_seen, 0);
+    api_put(&bench.store, path, claim("gpu-0-mig-1g5gb-19-0", "a"));
+    pass(&bench, 2 * SECONDS);
+    assert_int_equal(claims_seen, 1);
+    int before = rounds_run;
+    api_put(&bench.store, path, claim("gpu-0-mig-1g5gb-19-0", "b"));
+    pass(&bench, 2 * SECONDS);
+    assert_int_equal(rounds_run, before);
+    api_put(&bench.store, path, claim("gpu-0-mig-1g5gb-19-1", "b"));
+    pass(&bench, 2 * SECONDS);
+    assert_int_equal(rounds_run, before + 1);
+}
+
 /* Each write fails in turn, in each way. */
 static const struct api_fault write_faults[] = {
     {.lose_request = true},
@@ -872,6 +904,7 @@ int main(void)
         cmocka_unit_test(test_lease_deleted),
         cmocka_unit_test(test_coalesces),
         cmocka_unit_test(test_heartbeats),
+        cmocka_unit_test(test_claims_of_others),
         cmocka_unit_test(test_every_write_fails),
         cmocka_unit_test(test_seen_before_answer),
         cmocka_unit_test(test_killed_at_every_write),
