@@ -189,26 +189,83 @@ double candidates_score(const struct arm *arm, const struct arm_state *state,
     return score / price;
 }
 
-/* The service that gains most from one more slot of this kind on the GPU; -1: none. */
+/* The services that gain most from one slot of a kind on an empty GPU, the best first; of
+ * equals the first in the file. One more than a GPU has instances, so that one of them is
+ * not on it yet. */
+enum { TOPS = MIG_INSTANCES_MAX + 1 };
+
+struct tops {
+    int count;
+    int services[TOPS];
+    double worth[TOPS];
+};
+
+static double slot_worth(double missing, double share)
+{
+    return missing * (share < missing ? share : missing);
+}
+
+static void add_top(struct tops *tops, int service, double worth)
+{
+    if (tops->count == TOPS && worth <= tops->worth[TOPS - 1])
+        return;
+    int at = tops->count < TOPS ? tops->count++ : TOPS - 1;
+    for (; at > 0 && tops->worth[at - 1] < worth; at--) {
+        tops->services[at] = tops->services[at - 1];
+        tops->worth[at] = tops->worth[at - 1];
+    }
+    tops->services[at] = service;
+    tops->worth[at] = worth;
+}
+
+/* By slot kind; one pass over the services, instead of one for each slot of each pattern. */
+static void find_tops(const struct arm *arm, const struct arm_state *state, struct tops *tops)
+{
+    for (int s = 0; s < arm->slot_count; s++)
+        tops[s].count = 0;
+    for (int i = 0; i < arm->service_count; i++) {
+        double missing = arm_missing(state, i);
+        for (int s = 0; missing > 0 && s < arm->slot_count; s++) {
+            double worth = slot_worth(missing, arm_share(arm, i, s));
+            if (worth > 0)
+                add_top(&tops[s], i, worth);
+        }
+    }
+}
+
+static bool has_service(const struct tally *tally, int service)
+{
+    for (int n = 0; n < tally->count; n++)
+        if (tally->services[n] == service)
+            return true;
+    return false;
+}
+
+/* The service that gains most from one more slot of this kind on the GPU; -1: none. Without
+ * tops, only those on the GPU already, in their order there; else the first in the file of
+ * equals. */
 static int neediest(const struct arm *arm, const struct arm_state *state, int slot,
-                    const struct tally *tally, int service_limit)
+                    const struct tally *tally, const struct tops *tops)
 {
     int best = -1;
     double best_worth = 0;
-    bool full = tally->count >= service_limit;
-    for (int n = 0; n < (full ? tally->count : arm->service_count); n++) {
-        int service = full ? tally->services[n] : n;
-        double share = arm_share(arm, service, slot), missing = arm_missing(state, service);
-        for (int i = 0; i < tally->count; i++)
-            if (tally->services[i] == service)
-                missing -= tally->utility[i];
-        if (share <= 0 || missing <= 0)
-            continue;
-        double worth = missing * (share < missing ? share : missing);
-        if (worth > best_worth) {
+    for (int n = 0; n < tally->count; n++) {
+        int service = tally->services[n];
+        double missing = arm_missing(state, service) - tally->utility[n];
+        double share = arm_share(arm, service, slot);
+        double worth = share > 0 && missing > 0 ? slot_worth(missing, share) : 0;
+        if (worth > best_worth || (tops && worth == best_worth && service < best)) {
             best_worth = worth;
             best = service;
         }
+    }
+    for (int n = 0; tops && n < tops->count; n++) {
+        int service = tops->services[n];
+        if (has_service(tally, service))
+            continue;
+        if (tops->worth[n] > best_worth || (tops->worth[n] == best_worth && service < best))
+            best = service;
+        break; /* the others gain less, or come later */
     }
     return best;
 }
@@ -217,6 +274,8 @@ struct candidate candidates_mix(const struct arm *arm, const struct arm_state *s
                                 int service_limit)
 {
     struct candidate best = {.score = 0};
+    struct tops tops[PROBLEM_SLOTS_MAX];
+    find_tops(arm, state, tops);
     for (size_t p = 0; p < arm->patterns.count; p++) {
         const struct arm_pattern *pattern = &arm->patterns.data[p];
         struct candidate made = {.gpu = {.kind = pattern->kind}};
@@ -226,7 +285,8 @@ struct candidate candidates_mix(const struct arm *arm, const struct arm_state *s
         for (int k = 0; k < pattern->slot_count; k++)
             for (int i = 0; i < pattern->counts[k]; i++) {
                 int slot = pattern->slots[k];
-                int service = neediest(arm, state, slot, &tally, service_limit);
+                int service = neediest(arm, state, slot, &tally,
+                                       tally.count < service_limit ? &tops[slot] : NULL);
                 if (service < 0)
                     continue;
                 tally.utility[tally_find(&tally, service)] += arm_share(arm, service, slot);

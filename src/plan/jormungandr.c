@@ -17,16 +17,32 @@
 
 enum { SERVICES_PER_GPU = 3 };
 
-/* The service that a slot kind serves best; on a GPU that has its number of services, the
- * best of those. -1: none. */
-static int best_service(const struct arm *arm, const struct arm_state *state, int slot,
-                        const int *services, int count)
+/* The service that each slot kind serves best; -1: none. */
+static void best_services(const struct arm *arm, const struct arm_state *state, int *best)
+{
+    double best_worth[PROBLEM_SLOTS_MAX] = {0};
+    for (int s = 0; s < arm->slot_count; s++)
+        best[s] = -1;
+    for (int i = 0; i < arm->service_count; i++) {
+        double missing = arm_missing(state, i);
+        for (int s = 0; missing > 0 && s < arm->slot_count; s++) {
+            double worth = missing * arm_share(arm, i, s);
+            if (worth > best_worth[s]) {
+                best_worth[s] = worth;
+                best[s] = i;
+            }
+        }
+    }
+}
+
+/* The best of the services that a full GPU has. */
+static int best_of(const struct arm *arm, const struct arm_state *state, int slot,
+                   const int *services, int count)
 {
     int best = -1;
     double best_worth = 0;
-    bool full = count >= SERVICES_PER_GPU;
-    for (int n = 0; n < (full ? count : arm->service_count); n++) {
-        int service = full ? services[n] : n;
+    for (int n = 0; n < count; n++) {
+        int service = services[n];
         double worth = arm_missing(state, service) * arm_share(arm, service, slot);
         if (worth > best_worth) {
             best_worth = worth;
@@ -37,12 +53,14 @@ static int best_service(const struct arm *arm, const struct arm_state *state, in
 }
 
 static struct candidate label(const struct arm *arm, const struct arm_state *state,
-                              const struct arm_pattern *pattern)
+                              const struct arm_pattern *pattern, const int *best)
 {
     struct candidate made = {.gpu = {.kind = pattern->kind}};
     int services[MIG_INSTANCES_MAX], count = 0;
     for (int k = 0; k < pattern->slot_count; k++) {
-        int service = best_service(arm, state, pattern->slots[k], services, count), m = 0;
+        int slot = pattern->slots[k], m = 0;
+        int service =
+            count < SERVICES_PER_GPU ? best[slot] : best_of(arm, state, slot, services, count);
         if (service < 0)
             continue;
         while (m < count && services[m] != service)
@@ -61,10 +79,12 @@ static struct candidate choose(const struct arm *arm, const struct arm_state *st
 {
     struct candidate best = {.score = 0};
     bool last_mile = false;
+    int services[PROBLEM_SLOTS_MAX];
+    best_services(arm, state, services);
     for (size_t p = 0; p < arm->patterns.count; p++) {
         if (!arm_has_stock(arm, state, arm->patterns.data[p].kind))
             continue;
-        struct candidate made = label(arm, state, &arm->patterns.data[p]);
+        struct candidate made = label(arm, state, &arm->patterns.data[p], services);
         if (made.score > best.score)
             best = made;
     }
