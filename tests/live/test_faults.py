@@ -43,7 +43,12 @@ def said(status, text):
     return status is not None and any(text in event["text"] for event in status["events"])
 
 
-def comes_back(name, before, text, seconds=40):
+def keeper_of(pid):
+    """The parent."""
+    return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+
+
+def comes_back(name, before, text, seconds=120):
     """Everything serves again, with another server, and an event says why."""
     status = wait_for(lambda s: all_serve(s) and said(s, text) and before not in [i["pid"] for i in instances(s)], seconds)
     checks.ok(status is not None, name, json.dumps(machine.status(), indent=1))
@@ -80,11 +85,12 @@ victim = instances(machine.status())[0]["pid"]
 os.kill(victim, signal.SIGKILL)
 comes_back("a server that crashes is started again", victim, "the server died")
 victim = instances(machine.status())[0]["pid"]
+if "tranche" not in open(f"/proc/{victim}/cgroup").read():
+    os.kill(keeper_of(victim), signal.SIGSTOP)  # without control groups it paces: its next SIGCONT would end the hang
 os.kill(victim, signal.SIGSTOP)
 comes_back("a server that hangs is killed and started again", victim, "does not answer")
 victim = instances(machine.status())[0]
-keeper = int(open(f"/proc/{victim['pid']}/stat").read().rsplit(")", 1)[1].split()[1])
-os.kill(keeper, signal.SIGKILL)
+os.kill(keeper_of(victim["pid"]), signal.SIGKILL)
 comes_back("a keeper that dies takes its server along, and both come again", victim["pid"], "the server died")
 
 # ---- HAProxy --------------------------------------------------------------------------
