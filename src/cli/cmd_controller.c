@@ -258,6 +258,22 @@ static int run_tool(const struct running *running,
         err);
 }
 
+/* Each of these is a run of its own: together, one would do what the other promises not to. */
+static int check_options(const struct controller_command_options *given, struct error *err)
+{
+    bool shows = given->once || given->dry_run || given->check || given->profiles;
+
+    if (given->clean_up && shows)
+        return error_set(err, E_USAGE,
+                         "--clean-up deletes: it goes with no other of --check, "
+                         "--once, --dry-run and --profiles");
+    if (given->check && (given->once || given->dry_run))
+        return error_set(err, E_USAGE,
+                         "--check only reads and reports: it goes without --once "
+                         "and --dry-run");
+    return 0;
+}
+
 /* Signals end a tool as they end any program; the controller is told of them. */
 static int run(const void *parsed, struct arguments arguments, struct error *err)
 {
@@ -265,6 +281,9 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     CLEANUP(running_done) struct running running = {.signals = -1};
 
     (void)arguments;
+    int wrong = check_options(given, err);
+    if (wrong)
+        return wrong;
     if (given->profiles)
         return controller_profiles(given->profiles, err);
     log_set_json(wants_json(given));
