@@ -299,3 +299,18 @@ bool text_to_int(const char *text, long long minimum, long long maximum, long lo
     *ret = value;
     return true;
 }
+
+bool text_take_int(const char **text, long long maximum, long long *ret)
+{
+    assert(text && *text && ret && maximum >= 0);
+    const char *end = skip_digits(*text);
+    if (end == *text)
+        return false;
+    errno = 0;
+    long long value = strtoll(*text, NULL, 10);
+    if (errno == ERANGE || value > maximum)
+        return false;
+    *text = end;
+    *ret = value;
+    return true;
+}

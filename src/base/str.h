@@ -48,5 +48,8 @@ size_t text_columns(const char *text);
  * blanks; false (and *ret untouched) otherwise. Never depends on the locale. */
 bool text_to_double(const char *text, double *ret);
 bool text_to_int(const char *text, long long minimum, long long maximum, long long *ret);
+/* Takes the digits at *text as a whole number of at most maximum, and moves *text behind them.
+ * False, with both unchanged, when there are none or they are more. */
+bool text_take_int(const char **text, long long maximum, long long *ret);
 
 #endif

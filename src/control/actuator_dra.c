@@ -67,9 +67,13 @@ static struct device_traits traits_of(const json_t *device)
     struct device_traits traits = {.profile = device_attribute(device, "profile")};
     const json_t *sm = json_object_get(json_object_get(device, "capacity"), "multiprocessors");
 
-    if (sscanf(device_attribute(device, "cudaComputeCapability"), "%d.%d", &traits.cc_major,
-               &traits.cc_minor) != 2)
-        traits.cc_major = traits.cc_minor = 0;
+    const char *at = device_attribute(device, "cudaComputeCapability");
+    long long major, minor;
+
+    if (text_take_int(&at, 1000, &major) && *at++ == '.' && text_take_int(&at, 1000, &minor)) {
+        traits.cc_major = (int)major;
+        traits.cc_minor = (int)minor;
+    }
     (void)text_to_int(json_text(sm, "value"), 1, 10000, &traits.sm);
     return traits;
 }

@@ -6,6 +6,7 @@
 #include "control/actuator_dra.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,19 +15,37 @@
 
 /* --- devices and claims --- */
 
+/* Takes "gpu-12" off the beginning of a device's name. */
+static bool take_minor(const char **name, int *ret_minor)
+{
+    static const char gpu[] = "gpu-";
+    const char *at = *name;
+    long long minor;
+
+    if (!text_starts_with(at, gpu))
+        return false;
+    at += strlen(gpu);
+    if (!text_take_int(&at, INT_MAX, &minor))
+        return false;
+    *ret_minor = (int)minor;
+    *name = at;
+    return true;
+}
+
 /* Reads "gpu-0-mig-1g5gb-19-6" from its end, as the profile may hold dashes. */
 bool dra_device_read(const char *name, struct dra_device *ret)
 {
-    int used = 0;
-    const char *last = strrchr(name, '-'), *before = last;
+    static const char mig[] = "-mig-";
+    const char *last = strrchr(name, '-'), *before = last, *at = name;
     long long start, profile_id;
     char number[16];
 
-    if (!last || sscanf(name, "gpu-%d-mig-%n", &ret->minor, &used) != 1 || !used)
+    if (!take_minor(&at, &ret->minor) || !text_starts_with(at, mig))
         return false;
+    at += strlen(mig);
     while (before > name && before[-1] != '-')
         before--;
-    if (before - name < used || (size_t)(last - before) >= sizeof number)
+    if (before < at || (size_t)(last - before) >= sizeof number)
         return false;
     memcpy(number, before, (size_t)(last - before));
     number[last - before] = '\0';
@@ -198,10 +217,10 @@ static void index_result(const json_t *claim, const json_t *result, struct dra_i
 {
     struct dra_taken taken = {.pool = json_text(result, "pool"),
                               .is_ours = dra_claim_is_ours(claim)};
-    const char *name = json_text(result, "device");
+    const char *name = json_text(result, "device"), *at = name;
 
     if (!is_of_driver(result) || json_is_true(json_object_get(result, "adminAccess")) ||
-        sscanf(name, "gpu-%d", &taken.minor) != 1)
+        !take_minor(&at, &taken.minor))
         return;
     taken.device = (struct dra_device){.name = name, .pool = taken.pool};
     taken.is_whole = !dra_device_read(name, &taken.device);

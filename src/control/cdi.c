@@ -20,7 +20,7 @@
 #define CDI_KIND    "nvidia.com/gpu"
 #define CDI_PREFIX  "tranche-"
 
-enum { PROC_FILE_LIMIT = 1 << 20 };
+enum { PROC_FILE_LIMIT = 1 << 20, DEVICE_NUMBER_MAX = 1 << 20 };
 
 static json_t *node(const char *path)
 {
@@ -76,6 +76,18 @@ static void instance_path(const struct cdi_device *device, bool compute, char re
         snprintf(ret, 48, "gi%d", device->gi);
 }
 
+/* The number at `text`, behind blanks. */
+static bool take_minor(const char *text, int *ret_minor)
+{
+    long long minor;
+
+    text += strspn(text, " \t");
+    if (!text_take_int(&text, DEVICE_NUMBER_MAX, &minor))
+        return false;
+    *ret_minor = (int)minor;
+    return true;
+}
+
 /* "DeviceFileMinor: 21" of an access file. */
 static bool read_access(const struct cdi_options *options, const struct cdi_device *device,
                         bool compute, int *ret_minor)
@@ -89,7 +101,7 @@ static bool read_access(const struct cdi_options *options, const struct cdi_devi
     if (file_read(path.bytes, PROC_FILE_LIMIT, &text, NULL))
         return false;
     const char *at = strstr(text.bytes, "DeviceFileMinor:");
-    return at && sscanf(at, "DeviceFileMinor: %d", ret_minor) == 1 && *ret_minor >= 0;
+    return at && take_minor(at + strlen("DeviceFileMinor:"), ret_minor);
 }
 
 /* "gpu0/gi3/ci0/access 31" of the list of all minors. */
@@ -107,7 +119,7 @@ static bool read_list(const struct cdi_options *options, const struct cdi_device
     for (const char *line = text.bytes; *line;
          line += strcspn(line, "\n"), line += *line == '\n')
         if (text_starts_with(line, wanted))
-            return sscanf(line + strlen(wanted), "%d", ret_minor) == 1 && *ret_minor >= 0;
+            return take_minor(line + strlen(wanted), ret_minor);
     return false;
 }
 
@@ -139,9 +151,16 @@ static bool read_major(const struct cdi_options *options, unsigned *ret_major)
         return false;
     for (const char *line = text.bytes; *line;
          line += strcspn(line, "\n"), line += *line == '\n') {
-        char name[64];
-        if (sscanf(line, "%u %63s", ret_major, name) == 2 && !strcmp(name, "nvidia-caps"))
+        static const char name[] = "nvidia-caps";
+        const char *at = line + strspn(line, " ");
+        long long major;
+        if (!text_take_int(&at, DEVICE_NUMBER_MAX, &major))
+            continue;
+        at += strspn(at, " ");
+        if (text_starts_with(at, name) && strchr("\n", at[strlen(name)])) {
+            *ret_major = (unsigned)major;
             return true;
+        }
     }
     return false;
 }

@@ -769,11 +769,14 @@ bool controller_is_ready(void *context, struct str *why)
 static double resident_bytes(void)
 {
     CLEANUP(close_file) FILE *file = fopen("/proc/self/statm", "re");
-    double total, resident;
+    char line[256];
+    long long total, resident;
+    const char *at = line;
 
-    if (!file || fscanf(file, "%lf %lf", &total, &resident) != 2)
+    if (!file || !fgets(line, sizeof line, file) || !text_take_int(&at, INT64_MAX, &total) ||
+        *at++ != ' ' || !text_take_int(&at, INT64_MAX, &resident))
         return 0;
-    return resident * (double)sysconf(_SC_PAGESIZE);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
 void controller_metrics_page(void *context, struct str *text)

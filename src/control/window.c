@@ -6,8 +6,9 @@
 #include "control/window.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/str.h"
 
 enum { DAY_SECONDS = 86400, DAYS_AHEAD = 7 };
 
@@ -17,13 +18,12 @@ static const char *const day_names[] = {"Thu", "Fri", "Sat", "Sun", "Mon", "Tue"
 /* Seconds since midnight of "HH:MM"; -1 when it is none. */
 static int seconds_of(const char *text)
 {
-    int hours, minutes;
-    char rest;
+    long long hours, minutes;
 
-    if (!text || sscanf(text, "%2d:%2d%c", &hours, &minutes, &rest) != 2 || hours < 0 ||
-        hours > 23 || minutes < 0 || minutes > 59)
+    if (!text || !text_take_int(&text, 23, &hours) || *text++ != ':' ||
+        !text_take_int(&text, 59, &minutes) || *text)
         return -1;
-    return (hours * 60 + minutes) * 60;
+    return (int)(hours * 60 + minutes) * 60;
 }
 
 bool window_is_set(const struct gpu_pool *pool)

@@ -275,6 +275,28 @@ static void test_double_reading(void **state)
     }
 }
 
+static void test_take_int(void **state)
+{
+    (void)state;
+    const char *at = "12:345x";
+    long long value = -1;
+    assert_true(text_take_int(&at, 12, &value) && value == 12);
+    assert_string_equal(at, ":345x");
+    assert_false(text_take_int(&at, 1000, &value));
+    at++;
+    assert_false(text_take_int(&at, 344, &value));
+    assert_true(value == 12);
+    assert_string_equal(at, "345x");
+    assert_true(text_take_int(&at, 345, &value) && value == 345);
+    assert_string_equal(at, "x");
+    static const char *const wrong[] = {"", "-1", "+1", " 1", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        at = wrong[i];
+        assert_false(text_take_int(&at, LLONG_MAX, &value));
+        assert_ptr_equal(at, wrong[i]);
+    }
+}
+
 static void test_int_reading(void **state)
 {
     (void)state;
@@ -351,17 +373,12 @@ static void test_locale_independent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_overflow),
-        cmocka_unit_test(test_str_grows),
-        cmocka_unit_test(test_str_take),
-        cmocka_unit_test(test_prefix_suffix),
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_number_text),
-        cmocka_unit_test(test_number_shortest),
-        cmocka_unit_test(test_double_reading),
-        cmocka_unit_test(test_int_reading),
-        cmocka_unit_test(test_locale_independent),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_memory_overflow),
+        cmocka_unit_test(test_str_grows),      cmocka_unit_test(test_str_take),
+        cmocka_unit_test(test_prefix_suffix),  cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_number_text),    cmocka_unit_test(test_number_shortest),
+        cmocka_unit_test(test_double_reading), cmocka_unit_test(test_int_reading),
+        cmocka_unit_test(test_take_int),       cmocka_unit_test(test_locale_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
