@@ -38,6 +38,30 @@ static void check_getters(json_t *object)
     }
 }
 
+/* Texts end where C thinks they end. */
+static void check_texts(const json_t *json)
+{
+    const char *key;
+    size_t i;
+    json_t *value;
+
+    if (json_is_string(json))
+        assert(strlen(json_string_value(json)) == json_string_length(json));
+    json_array_foreach(json, i, value) check_texts(value);
+    json_object_foreach((json_t *)json, key, value) check_texts(value);
+}
+
+/* What is read strictly is read the same leniently. */
+static void check_lenient(const uint8_t *data, size_t size, json_t *strict)
+{
+    CLEANUP(json_decref_ptr) json_t *root = NULL;
+    int result = json_parse_lenient("fuzz", (const char *)data, size, &root, NULL);
+
+    assert(!strict || (result == 0 && json_equal(root, strict)));
+    if (result == 0)
+        check_texts(root);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(json_decref_ptr) json_t *root = NULL;
@@ -45,8 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (json_parse("fuzz", (const char *)data, size, &root, &err) < 0) {
         assert(err.code == E_INPUT && strncmp(err.text, "fuzz:", 5) == 0 && !root);
+        check_lenient(data, size, NULL);
         return 0;
     }
+    check_lenient(data, size, root);
     check_again(root, json_write_line);
     check_again(root, json_write_pretty);
     check_getters(root);

@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_repair.h"
 #include "base/text_input.h"
 
-enum { JSON_SIZE_LIMIT = 64 << 20, JSON_DEPTH_LIMIT = 64 };
+enum { JSON_SIZE_LIMIT = 64 << 20 };
 
 /* The byte after the string that begins at the quote at `at`, or the end of the text. */
 static size_t skip_string(const struct text_input *input, size_t at)
@@ -106,25 +107,58 @@ static int fail_syntax(const struct text_input *input, const json_error_t *probl
     return text_input_error(input, offset, err, "%s", problem->text);
 }
 
-int json_parse(const char *name, const char *bytes, size_t length, json_t **ret_root,
-               struct error *err)
+struct source {
+    const char *name, *bytes;
+    size_t length;
+    size_t flags; /* jansson's */
+};
+
+static int parse(const struct source *source, json_t **ret_root, struct error *err)
 {
     struct text_input input = {0};
     json_error_t problem;
+    int result = text_input_open(&input, source->name, source->bytes, source->length,
+                                 "a JSON document", err);
 
-    if (length > JSON_SIZE_LIMIT)
-        return error_set(err, E_INPUT, "%s: larger than %d bytes, expected a smaller file",
-                         name, JSON_SIZE_LIMIT);
-    int result = text_input_open(&input, name, bytes, length, "a JSON document", err);
     if (result == 0)
         result = check_depth(&input, err);
     if (result < 0)
         return result;
-    json_t *root = json_loadb(input.bytes, input.length, JSON_REJECT_DUPLICATES, &problem);
+    json_t *root = json_loadb(input.bytes, input.length, source->flags, &problem);
     if (!root)
         return fail_syntax(&input, &problem, err);
     *ret_root = root;
     return 0;
+}
+
+static int check_size(const char *name, size_t length, struct error *err)
+{
+    if (length <= JSON_SIZE_LIMIT)
+        return 0;
+    return error_set(err, E_INPUT, "%s: larger than %d bytes, expected a smaller file", name,
+                     JSON_SIZE_LIMIT);
+}
+
+int json_parse(const char *name, const char *bytes, size_t length, json_t **ret_root,
+               struct error *err)
+{
+    const struct source source = {name, bytes, length, JSON_REJECT_DUPLICATES};
+    int result = check_size(name, length, err);
+
+    return result < 0 ? result : parse(&source, ret_root, err);
+}
+
+int json_parse_lenient(const char *name, const char *bytes, size_t length, json_t **ret_root,
+                       struct error *err)
+{
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+    int result = check_size(name, length, err);
+
+    if (result < 0)
+        return result;
+    json_repair(bytes, length, &text);
+    return parse(&(struct source){.name = name, .bytes = text.bytes, .length = text.length},
+                 ret_root, err);
 }
 
 int json_read(const char *path, json_t **ret_root, struct error *err)

@@ -15,10 +15,18 @@
 #include "base/error.h"
 #include "base/str.h"
 
+enum { JSON_DEPTH_LIMIT = 64 }; /* levels of lists and objects */
+
 /* Duplicate keys, depth over 64, NUL in text, NaN and trailing text are E_INPUT. The
  * result is a new reference. */
 int json_parse(const char *name, const char *bytes, size_t length, json_t **ret_root,
                struct error *err);
+/* The same for JSON that others may have filled with anything, where one text must not cost
+ * the whole document: what json_repair() replaces is no error, and of a key that is there
+ * twice the last counts. Texts never have U+0000. Places in messages are those of the repaired
+ * text. */
+int json_parse_lenient(const char *name, const char *bytes, size_t length, json_t **ret_root,
+                       struct error *err);
 /* file_read() then json_parse(), with the path as name. */
 int json_read(const char *path, json_t **ret_root, struct error *err);
 

@@ -20,6 +20,7 @@
 #define SECOND_NS      (1000 * MILLISECOND_NS)
 #define SEEN_WAIT_NS   SECOND_NS
 #define RETRY_NS_MOST  (60 * SECOND_NS)
+#define STALE_NS       (60 * SECOND_NS)  /* caches may be stale for that long */
 #define REFUSED_NS     (600 * SECOND_NS) /* a refusal is acted on for that long */
 #define ONCE_SYNC_NS   (60 * SECOND_NS)
 
@@ -56,6 +57,7 @@ struct controller {
     unsigned long moved; /* changes of what was asked for */
     int64_t started_ns;
     bool was_fresh, was_synced;
+    int64_t fresh_ns;     /* when the caches were last fresh, or not yet synced */
     bool runs_for_leader; /* from the first time that the caches are synced */
     bool stopping, lost;
     struct error failure; /* of `once` */
@@ -494,6 +496,8 @@ static void look_at_caches(struct controller *controller)
         if (controller->options.pool)
             want_round(controller, controller->options.pool);
     }
+    if (fresh || controller->was_fresh || !controller->was_synced)
+        controller->fresh_ns = now_ns(controller);
     controller->was_synced = synced;
     controller->was_fresh = fresh;
 }
@@ -759,9 +763,15 @@ bool controller_is_ready(void *context, struct str *why)
 {
     const struct controller *controller = context;
 
-    if (sources_are_synced(controller->sources))
+    if (!sources_are_synced(controller->sources)) {
+        str_addf(why, "waiting for the cluster: %s", sources_trouble(controller->sources));
+        return false;
+    }
+    if (sources_are_fresh(controller->sources) ||
+        now_ns(controller) - controller->fresh_ns <= STALE_NS)
         return true;
-    str_addf(why, "waiting for the cluster: %s", sources_trouble(controller->sources));
+    str_addf(why, "what is known of the cluster is stale: %s",
+             sources_trouble(controller->sources));
     return false;
 }
 

@@ -25,6 +25,7 @@ enum { FIELD_BATCH_MAX = 1 << 20, FIELD_PROCS_MAX = 1 << 10, FIELD_UNITS_MAX = 1
 #define PATTERN_SLICE  "^([1-9]g(\\.[0-9]+gb)?([+-][a-z.]+|\\*2)?|whole)$"
 #define PATTERN_MINUTE "^([01][0-9]|2[0-3]):[0-5][0-9]$"
 #define PATTERN_BOARD  "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+#define PATTERN_LINE   "^[^\\x00-\\x1f\\x7f]*$" /* no control characters */
 
 /* In every status. */
 #define FIELD_OBSERVED_GENERATION                                                              \

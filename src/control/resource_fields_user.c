@@ -39,7 +39,7 @@ static const struct field service_spec[] = {
     {"pool", "The GpuPool that it runs in.", FIELD_TEXT, AT(gpu_service, pool), .minimum = 1,
      .maximum = 40, .fallback = "\"default\"", .pattern = PATTERN_NAME},
     {"model", "The model, by its name in PerfProfiles.", FIELD_TEXT, AT(gpu_service, model),
-     .required = true, .minimum = 1, .maximum = NAME_MAX_BYTES},
+     .required = true, .minimum = 1, .maximum = NAME_MAX_BYTES, .pattern = PATTERN_LINE},
     {"task", "inference has a latency objective, training has none.", FIELD_CHOICE,
      AT(gpu_service, task), .fallback = "\"inference\"", CHOICES(tasks)},
     {"rateRps", "Required rate: requests a second (of training: samples a second).",
@@ -217,7 +217,7 @@ static const struct field profile_entry[] = {
 
 static const struct field profile_spec[] = {
     {"model", "The model.", FIELD_TEXT, AT(perf_profile, model), .required = true, .minimum = 1,
-     .maximum = NAME_MAX_BYTES},
+     .maximum = NAME_MAX_BYTES, .pattern = PATTERN_LINE},
     {"board", "The GPU board, by its slug: a100-40gb (tranche board list).", FIELD_BOARD,
      AT(perf_profile, board), .required = true, .maximum = 63, .pattern = PATTERN_BOARD},
     {"source", "Where the figures come from.", FIELD_GROUP, SCHEMA_ONLY,

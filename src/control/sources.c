@@ -320,16 +320,24 @@ bool sources_are_fresh(const struct sources *sources)
     return all_caches(sources, kube_watch_is_fresh);
 }
 
-const char *sources_trouble(const struct sources *sources)
+/* What is wrong with the first cache that does not satisfy `is`. */
+static const char *trouble(const struct sources *sources,
+                           bool (*is)(const struct kube_watch *watch))
 {
     for (size_t i = 0; i < SOURCES; i++) {
         const struct kube_cache *cache = sources->items[i].cache;
-        if (!cache || kube_watch_is_synced(kube_cache_watch(cache)))
+        if (!cache || is(kube_cache_watch(cache)))
             continue;
         const struct error *error = kube_watch_error(kube_cache_watch(cache));
         return error->code != E_NONE ? error->text : source_table[i].kind->plural;
     }
-    return sources_are_synced(sources) ? "" : "discovery";
+    return all_caches(sources, is) ? "" : "discovery";
+}
+
+const char *sources_trouble(const struct sources *sources)
+{
+    return sources_are_synced(sources) ? trouble(sources, kube_watch_is_fresh)
+                                       : trouble(sources, kube_watch_is_synced);
 }
 
 void sources_each_pool(const struct sources *sources,

@@ -34,8 +34,8 @@ CLEANUP_DEFINE_FREE(sources)
 bool sources_are_synced(const struct sources *sources);
 /* All caches are fresh (kube/watch.h). */
 bool sources_are_fresh(const struct sources *sources);
-/* Why not yet synced, for logs: "GpuService (all): HTTP status 404 …"; "" when it is. Borrowed.
- */
+/* Why not yet synced, or not fresh, for logs: "GpuService (all): HTTP status 404 …"; "" when it
+ * is. Borrowed. */
 const char *sources_trouble(const struct sources *sources);
 
 /* Every pool that exists. */

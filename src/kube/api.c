@@ -177,9 +177,9 @@ static void read_answer(const struct pending *pending, const struct kube_respons
 
     answer->status = response->status;
     bool good = response->status / 100 == 2;
-    bool is_json =
-        response->length > 0 && json_parse(pending->what, response->body, response->length,
-                                           &answer->json, good ? &answer->error : NULL) == 0;
+    bool is_json = response->length > 0 &&
+                   json_parse_lenient(pending->what, response->body, response->length,
+                                      &answer->json, good ? &answer->error : NULL) == 0;
     if (good) {
         if (!is_json && answer->error.code == E_NONE)
             error_set(&answer->error, E_INPUT, "%s: the answer is empty", pending->what);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "kube/line.h"
@@ -16,7 +17,13 @@
 #define SECOND_NS      INT64_C(1000000000)
 #define MILLISECOND_NS INT64_C(1000000)
 
-enum { PAGE_ITEMS = 500, LEAST_SECONDS = 300, MARGIN_SECONDS = 30, FAILURES_TO_RELIST = 3 };
+enum {
+    PAGE_ITEMS = 500,
+    LEAST_SECONDS = 300,
+    MARGIN_SECONDS = 30,
+    FAILURES_TO_RELIST = 3,
+    FAILURES_TO_WARN = 3
+};
 
 struct kube_watch {
     struct kube_watch_options options;
@@ -50,6 +57,17 @@ static void go_on_at(struct kube_watch *watch, int64_t delay_ns)
     kube_timer_set(&watch->timer, watch->loop, kube_loop_now_ns(watch->loop) + delay_ns);
 }
 
+/* Once in a row: whoever looks at stale objects shall find out why. */
+static void warn(const struct kube_watch *watch)
+{
+    const struct kube_kind *kind = watch->options.target.kind;
+
+    if (watch->failures == FAILURES_TO_WARN)
+        log_write(LOG_WARN, "a watch keeps failing: what is known is stale",
+                  "kind=%s failures=%u error=\"%s\"", kind->kind, watch->failures,
+                  watch->error.text);
+}
+
 /* Exponential, less up to half. */
 static void back_off(struct kube_watch *watch)
 {
@@ -62,11 +80,15 @@ static void back_off(struct kube_watch *watch)
     delay_ns -= (int64_t)rng_below(&watch->rng, (uint64_t)delay_ns / 2 + 1);
     watch->failures++;
     watch->counts.failures++;
+    warn(watch);
     go_on_at(watch, delay_ns);
 }
 
 static void all_is_well(struct kube_watch *watch)
 {
+    if (watch->failures >= FAILURES_TO_WARN)
+        log_write(LOG_INFO, "the watch works again", "kind=%s",
+                  watch->options.target.kind->kind);
     watch->failures = 0;
     watch->error.code = E_NONE;
 }
@@ -78,6 +100,9 @@ static void start_over(struct kube_watch *watch)
 {
     watch->counts.expired++;
     watch->relist = true;
+    if (watch->error.code == E_NONE)
+        error_set(&watch->error, E_CONFLICT, "%s: the server has forgotten this version (410)",
+                  watch->what);
     set_text(&watch->continue_token, NULL);
     if (watch->failures == 0) {
         watch->failures++;
@@ -199,7 +224,7 @@ static bool on_line(void *context, const char *bytes, size_t length)
     CLEANUP(json_decref_ptr) json_t *event = NULL;
 
     watch->heard = true;
-    if (json_parse(watch->what, bytes, length, &event, &watch->error) < 0) {
+    if (json_parse_lenient(watch->what, bytes, length, &event, &watch->error) < 0) {
         watch->relist = true;
         return false;
     }

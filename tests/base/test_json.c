@@ -114,6 +114,97 @@ static void test_bad(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* Text that is read leniently and written on one line. */
+static const struct {
+    const char *text, *expected;
+} lenient[] = {
+    {"[\"a\\u0000b\", \"\\u0000\"]", "[\"a\xEF\xBF\xBD"
+                                     "b\",\"\xEF\xBF\xBD\"]"},
+    {"{\"\\u0000\": 1}", "{\"\xEF\xBF\xBD\":1}"},
+    {"{\"\\u0000\": 1, \"\\ufffd\": 2}", "{\"\xEF\xBF\xBD\":2}"},
+    {"{\"a\": 1, \"a\": 2}", "{\"a\":2}"},
+    {"[\"\\\\u0000\", \"\\\\\\u0000\"]", "[\"\\\\u0000\",\"\\\\\xEF\xBF\xBD\"]"},
+    {"[\"\\\"\\u0000\\\"\"]", "[\"\\\"\xEF\xBF\xBD\\\"\"]"},
+    {"[\"\\u0001\\u00e9\"]", "[\"\\u0001é\"]"},
+    {"[\"\\ud83d\\ude00\"]", "[\"😀\"]"},
+    {"[\"\\uD83Dx\", \"\\ude00\", \"\\ud83d\\ud83d\\ude00\"]",
+     "[\"\xEF\xBF\xBDx\",\"\xEF\xBF\xBD\",\"\xEF\xBF\xBD😀\"]"},
+    {"[9223372036854775807, -9223372036854775808]",
+     "[9223372036854775807,-9223372036854775808]"},
+    {"[9223372036854775808, -9223372036854775809, 10000000000000000000]",
+     "[9.223372036854776e+18,-9.223372036854776e+18,1e+19]"},
+    {" [ 1.5e3 , true , null , {} ]\r\n", "[1500,true,null,{}]"},
+};
+
+static void test_lenient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lenient); i++) {
+        CLEANUP(json_decref_ptr) json_t *root = NULL;
+        CLEANUP(str_done) struct str got = STR_EMPTY;
+        struct error err = {0};
+        const char *text = lenient[i].text;
+        if (json_parse_lenient("t", text, strlen(text), &root, &err) < 0)
+            fail_msg("case %zu: %s", i, err.text);
+        json_write_line(root, &got);
+        assert_string_equal(got.bytes, lenient[i].expected);
+    }
+}
+
+/* A plain U+007F, which Kubernetes does not escape, stays. */
+static void test_lenient_delete(void **state)
+{
+    static const char text[] = "[\"a\x7F\"]";
+    CLEANUP(json_decref_ptr) json_t *root = NULL;
+
+    (void)state;
+    assert_int_equal(json_parse_lenient("t", text, strlen(text), &root, NULL), 0);
+    assert_string_equal(json_string_value(json_array_get(root, 0)), "a\x7F");
+}
+
+/* What lies too deep is null; what stands after it is read. */
+static void test_lenient_depth(void **state)
+{
+    for (size_t depth = 63; depth <= 5000; depth = depth < 66 ? depth + 1 : depth * 2) {
+        CLEANUP(str_done) struct str text = STR_EMPTY;
+        CLEANUP(json_decref_ptr) json_t *root = NULL;
+        struct error err = {0};
+        (void)state;
+        str_add(&text, "{\"deep\":");
+        for (size_t i = 0; i < depth; i++)
+            str_add(&text, "[\"]\",");
+        str_add(&text, "0");
+        for (size_t i = 0; i < depth; i++)
+            str_add(&text, "]");
+        str_add(&text, ",\"after\":1}");
+        if (json_parse_lenient("t", text.bytes, text.length, &root, &err) < 0)
+            fail_msg("depth %zu: %s", depth, err.text);
+        assert_int_equal(json_integer_value(json_object_get(root, "after")), 1);
+        const json_t *at = json_object_get(root, "deep");
+        size_t levels = 0;
+        for (; json_is_array(at); levels++)
+            at = json_array_get(at, 1);
+        assert_int_equal(levels, depth < 63 ? depth : 63);
+        assert_true(depth > 63 ? json_is_null(at) : json_is_integer(at));
+    }
+}
+
+/* What is no JSON stays none. */
+static void test_lenient_bad(void **state)
+{
+    static const char *const texts[] = {
+        "",     "[",        "[\"\\u0000", "[\"\\",  "[\"\\u", "[\"\\u00g0\"]",
+        "[01]", "{\"a\":}", "[\x01]",     "[\x7F]", "[] []",  "[\"a\nb\"]"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        json_t *root = NULL;
+        struct error err = {0};
+        assert_int_equal(json_parse_lenient("t", texts[i], strlen(texts[i]), &root, &err),
+                         -E_INPUT);
+        assert_null(root);
+    }
+}
+
 static int parse_repeated(const char *unit, size_t count, const char *tail, struct error *err)
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;
@@ -357,11 +448,13 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),         cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_limits),       cmocka_unit_test(test_depth_ignores_texts),
-        cmocka_unit_test(test_truncated),    cmocka_unit_test(test_getters),
-        cmocka_unit_test(test_absent),       cmocka_unit_test(test_pretty),
-        cmocka_unit_test(test_pretty_limit), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_good),          cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_lenient),       cmocka_unit_test(test_lenient_delete),
+        cmocka_unit_test(test_lenient_depth), cmocka_unit_test(test_lenient_bad),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_depth_ignores_texts),
+        cmocka_unit_test(test_truncated),     cmocka_unit_test(test_getters),
+        cmocka_unit_test(test_absent),        cmocka_unit_test(test_pretty),
+        cmocka_unit_test(test_pretty_limit),  cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_files),
     };
 

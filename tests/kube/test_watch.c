@@ -363,6 +363,56 @@ static void test_rubbish(void **state)
     }
 }
 
+/* What anyone can write into an object, and the API server hands on: it must not cost the
+ * others. */
+#define HOSTILE(name, uid, version)                                                            \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"uid\":\"" uid                  \
+    "\",\"resourceVersion\":\"" version                                                        \
+    "\",\"annotations\":{\"k\":\"x\\u0000y\",\"k\\u0000\":\"\x7f\"}},"                         \
+    "\"spec\":{\"model\":\"a\\u0000b\",\"huge\":10000000000000000000}}"
+
+static void answer_hostile(void *context, const struct kube_request *request,
+                           struct fake_answer *answer)
+{
+    struct scene *scene = context;
+
+    answer->status = 200;
+    if (!is_watch(request)) {
+        scene->lists++;
+        str_add(&answer->body,
+                LIST("v10", OBJECT("a", "u1", "v1") "," HOSTILE("b", "u2", "v2")));
+        return;
+    }
+    answer->chunk = scene->chunk;
+    answer->stay_open = true;
+    if (scene->streams++ == 0)
+        str_add(&answer->body,
+                "{\"type\":\"ADDED\",\"object\":" HOSTILE(
+                    "c", "u3", "v11") "}\n"
+                                      "{\"type\":\"MODIFIED\",\"object\":" OBJECT("a", "u1",
+                                                                                  "v12") "}\n");
+}
+
+static void test_hostile_text(void **state)
+{
+    (void)state;
+    for (size_t chunk = 0; chunk <= 64; chunk++) {
+        struct scene scene = {.chunk = chunk};
+        scene_start(&scene, answer_hostile);
+        run_for(&scene, 20 * SECONDS);
+        assert_string_equal(scene.heard.bytes, "+n/a +n/b synced +n/c ~n/a ");
+        assert_int_equal(scene.lists, 1);
+        assert_true(kube_watch_is_fresh(kube_cache_watch(scene.cache)));
+        for (const char *const *key = (const char *const[]){"n/b", "n/c", NULL}; *key; key++) {
+            const json_t *object = kube_cache_get(scene.cache, *key);
+            const json_t *model = json_object_get(json_object_get(object, "spec"), "model");
+            assert_string_equal(json_string_value(model), "a\xEF\xBF\xBD"
+                                                          "b");
+        }
+        scene_stop(&scene);
+    }
+}
+
 /* Three pages; the first list fails at its second page and starts over. */
 static void answer_pages(void *context, const struct kube_request *request,
                          struct fake_answer *answer)
@@ -405,13 +455,10 @@ static void test_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_expired),
-        cmocka_unit_test(test_expired_for_ever),
-        cmocka_unit_test(test_server_away),
-        cmocka_unit_test(test_rubbish),
-        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_cut_at_every_byte), cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_expired),           cmocka_unit_test(test_expired_for_ever),
+        cmocka_unit_test(test_server_away),       cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_hostile_text),      cmocka_unit_test(test_pages),
     };
     return cmocka_run_group_tests_name("kube/watch", tests, NULL, NULL);
 }
