@@ -3,12 +3,16 @@
 """List and watch of src/kube against a real API server: resume, bookmarks, 410 after a restart,
 SIGKILL of the server, and a stream that is cut at every byte."""
 import json
+import os
 
 from cluster import ApiError, Checks, Cluster, wait_for
 from probe import Probe, kind
 
 CONFIG_MAP = kind("", "v1", "configmaps", "ConfigMap")
 PATH = "/api/v1/namespaces/default/configmaps"
+GPU_SERVICE = kind("tranche.dev", "v1alpha1", "gpuservices", "GpuService")
+SERVICES = "/apis/tranche.dev/v1alpha1/namespaces/default/gpuservices"
+SOURCE = os.environ["TRANCHE_SOURCE_ROOT"]
 BACKOFF_MS = 20
 checks = Checks()
 ok, equal = checks.ok, checks.equal
@@ -75,6 +79,43 @@ def test_list_and_changes(cluster):
         ok(watched.converged(), "the cache is what the server has")
         ok(all("managedFields" not in o["metadata"] for o in watched.cache()["objects"].values()),
            "without managedFields")
+
+
+def nested(levels):
+    return {"inner": nested(levels - 1)} if levels else "end"
+
+
+def service(name, model, **template):
+    return {"apiVersion": "tranche.dev/v1alpha1", "kind": "GpuService", "metadata": {"name": name},
+            "spec": {"model": model, "rateRps": 1, "latencyMs": 10,
+                     "podTemplate": {"spec": {"containers": [{"name": "serve"}]} | template}}}
+
+
+def test_hostile_text(cluster):
+    """What anyone can write into one object, and the server hands on, must not cost the others."""
+    hostile = {"text": "a\u0000b\x7f\ufffd"}
+    cluster.admin.apply(f"{PATH}/hostile", body("hostile", **hostile))
+    with Watched(cluster) as watched:
+        ok(watched.converged() and "default/hostile" in watched.have(), "a list with U+0000 is read")
+        version = watched.put("hostile-too", **hostile)
+        equal(watched.hear("added", "hostile-too")["version"], version, "so is an event")
+        counts = watched.cache()
+        equal((counts["lists"], counts["failures"]), (1, 0), "without a failure")
+    for name in ("hostile", "hostile-too"):
+        cluster.admin.delete(f"{PATH}/{name}")
+    cluster.install_definitions(f"{SOURCE}/deploy/chart/tranche/definitions/gpuservices.yaml")
+    try:
+        cluster.admin.apply(f"{SERVICES}/zero", service("zero", "a\u0000b"))
+        ok(False, "a model with U+0000 is refused")
+    except ApiError as error:
+        equal(error.status, 422, "a model with U+0000 is refused")
+    cluster.admin.apply(f"{SERVICES}/listed", service("listed", "m", deep=nested(200), huge=10**19, zero="\u0000"))
+    with Watched(cluster, kind=GPU_SERVICE, label_selector="") as watched:
+        ok("default/listed" in watched.have(), "a list with a huge number and deep nesting is read")
+        cluster.admin.apply(f"{SERVICES}/later", service("later", "m", deep=nested(200), huge=10**19, **{"k\u0000": 1}))
+        watched.hear("added", "later")
+        counts = watched.cache()
+        equal((counts["fresh"], counts["lists"], counts["failures"]), (True, 1, 0), "so is an event")
 
 
 def test_ends_in_order(cluster):
@@ -197,6 +238,7 @@ def test_every_byte(cluster):
 def main():
     with Cluster() as cluster:
         test_list_and_changes(cluster)
+        test_hostile_text(cluster)
         test_ends_in_order(cluster)
         test_bookmarks(cluster)
         test_cut(cluster)
