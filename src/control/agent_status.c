@@ -57,14 +57,13 @@ static void clip(const char *text, char ret[MESSAGE_SIZE])
     size_t length = strlen(text);
 
     if (length < MESSAGE_SIZE) {
-        memcpy(ret, text, length + 1);
+        snprintf(ret, MESSAGE_SIZE, "%s", text);
         return;
     }
     length = MESSAGE_SIZE - sizeof mark;
     while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
         length--;
-    memcpy(ret, text, length);
-    memcpy(ret + length, mark, sizeof mark);
+    snprintf(ret, MESSAGE_SIZE, "%.*s%s", (int)length, text, mark);
 }
 
 static const char *message_of(const struct agent_view *view, char ret[MESSAGE_SIZE])

@@ -35,16 +35,15 @@ static void end_pod(const struct pool_view *view, size_t s, const struct world_p
     const struct gpu_service *service = service_of(view, s);
     int64_t drain_s = service ? service->drain_seconds : DRAIN_SECONDS_DEFAULT;
 
-    if (pod->ended) {
+    int64_t wait_s = pod->draining_since_s + drain_s - sources->now_s;
+    bool drains = !pod->ended && pod->draining_since_s > 0;
+
+    if (pod->ended || (drains && wait_s <= 0 && !pod->in_endpoints)) {
         pod_stop(view->world, pod, effects);
-    } else if (pod->draining_since_s == 0) {
-        if (can_do_without(view, s))
-            pod_drain(view->world, pod, effects);
-    } else if (sources->now_s < pod->draining_since_s + drain_s) {
-        int64_t wait_s = pod->draining_since_s + drain_s - sources->now_s;
+    } else if (drains && wait_s > 0) {
         effects_again_at(effects, sources->now_ns + wait_s * INT64_C(1000000000));
-    } else if (!pod->in_endpoints) {
-        pod_stop(view->world, pod, effects);
+    } else if (!drains && can_do_without(view, s)) {
+        pod_drain(view->world, pod, effects);
     }
 }
 

@@ -520,8 +520,7 @@ int service_set_match(const struct service_set *set, const struct measurement_se
             err, E_INPUT,
             "%s:%u:%u: model \"%s\" of service \"%s\" is not in the measurements%s%s%s",
             services_path, service->model_line, service->model_column, service->model,
-            service->name,
-            nearest ? ", did you mean \"" : ", expected one of its models",
+            service->name, nearest ? ", did you mean \"" : ", expected one of its models",
             nearest ? nearest : "", nearest ? "\"?" : "");
     }
     free(names);

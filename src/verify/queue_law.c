@@ -369,7 +369,8 @@ static void walk_part(const struct queue_law *law, const struct queue_walk *walk
         int panels = (int)(width / part->step) + 1;
         double half = width / panels / 2;
         for (int n = 0; n < panels * POINTS; n++) {
-            double r = ends[i] + half * (2 * (n / POINTS) + 1 + law->points[n % POINTS]);
+            int panel = n / POINTS;
+            double r = ends[i] + half * (2 * panel + 1 + law->points[n % POINTS]);
             double mass = half * law->weights[n % POINTS] *
                           part->density(law, walk->start, part->index, r);
             if (mass != 0)

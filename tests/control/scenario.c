@@ -260,11 +260,11 @@ static void tell(const struct scenario *scenario, const struct effect *effect, i
 static bool is_refusal(struct scenario *scenario, const struct effect *effect, int rc,
                        const struct error *err)
 {
-    static const char *const whats[EFFECT_KIND_COUNT] = {"ensure", "apply", "patch", "delete",
+    static const char *const kinds[EFFECT_KIND_COUNT] = {"ensure", "apply", "patch", "delete",
                                                          "event"};
     CLEANUP(free_ptr)
     char *key =
-        effect_key(whats[effect->kind], effect->object_kind, effect->namespace, effect->name);
+        effect_key(kinds[effect->kind], effect->object_kind, effect->namespace, effect->name);
 
     if (rc == 0)
         json_object_del(scenario->refusals, key);

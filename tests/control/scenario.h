@@ -28,7 +28,7 @@ struct scenario {
     int actions_max, items_max, piece_gpus;
     json_t *refusals; /* as the controller remembers them */
     unsigned long rounds, effects, checks;
-    unsigned long carried_out; /* effects that reached the API server */
+    unsigned long carried_out;               /* effects that reached the API server */
     unsigned long steps_started, steps_done; /* events that say so */
     long die_at;    /* the controller dies once: at this effect of all, from 1; 0: never */
     bool die_after; /* … after it was carried out, else before */
