@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "control/actuator_internal.h"
+#include "mig/layout.h"
 
 const struct actuator_ops *actuator_of(const struct world *world, const struct gpu_pool *pool)
 {
@@ -278,12 +279,30 @@ static int compare_node_instances(const void *a, const void *b)
     return x->start != y->start ? x->start - y->start : x->profile - y->profile;
 }
 
+/* Whether an instance fits beside those that are desired. What does not would have the whole
+ * object refused; whoever asks for it learns from the world what is in its place. */
+static bool fits(const struct node_gpu *gpu, const struct mig_board *board, int profile,
+                 int start)
+{
+    struct mig_layout layout = {0};
+
+    for (size_t i = 0; i < gpu->instances.count; i++) {
+        struct mig_instance there = {(int8_t)gpu->instances.data[i].profile,
+                                     (int8_t)gpu->instances.data[i].start};
+        if (mig_layout_can_add(board, &layout, there))
+            mig_layout_add(board, &layout, there);
+    }
+    return mig_layout_can_add(board, &layout,
+                              (struct mig_instance){(int8_t)profile, (int8_t)start});
+}
+
 static void desired_add(struct world *world, struct desired *desired,
                         const struct actuator_slot *slot, size_t more)
 {
     struct node_gpu *gpu = desired_gpu(world, desired, slot->gpu, more);
 
-    if (node_instance_find(gpu, slot->profile, slot->start))
+    if (node_instance_find(gpu, slot->profile, slot->start) ||
+        !fits(gpu, slot->gpu->board, slot->profile, slot->start))
         return;
     gpu->instances.data[gpu->instances.count++] =
         (struct node_instance){.profile = slot->profile, .start = slot->start, .uuid = ""};
@@ -316,6 +335,37 @@ static bool is_gone(const struct node_gpu_state *state, const char *uuid)
            !node_gpu_find(state->found.data, state->found.count, uuid);
 }
 
+/* Of desired instances that overlap, those that were found stay, then the first; such a layout
+ * is refused as a whole, whoever wrote it. Returns whether one was dropped. */
+static bool drop_overlaps(const struct node_gpu_state *state, struct node_gpu *gpu)
+{
+    const struct node_gpu *found =
+        node_gpu_find(state->found.data, state->found.count, gpu->uuid);
+    struct node_gpu kept = {0};
+    size_t count = gpu->instances.count;
+
+    if (!gpu->board)
+        return false;
+    kept.instances.data = xcalloc(count + 1, sizeof *kept.instances.data);
+    for (int there = 1; there >= 0; there--)
+        for (size_t i = 0; i < count; i++) {
+            const struct node_instance *one = &gpu->instances.data[i];
+            bool is_found = found && node_instance_find(found, one->profile, one->start);
+            if (is_found == there && fits(&kept, gpu->board, one->profile, one->start))
+                kept.instances.data[kept.instances.count++] = *one;
+        }
+    bool dropped = kept.instances.count < count;
+    if (dropped) {
+        memcpy(gpu->instances.data, kept.instances.data,
+               kept.instances.count * sizeof *kept.instances.data);
+        gpu->instances.count = kept.instances.count;
+        qsort(gpu->instances.data, gpu->instances.count, sizeof *gpu->instances.data,
+              compare_node_instances);
+    }
+    free(kept.instances.data);
+    return dropped;
+}
+
 bool desired_make(struct world *world, size_t node, const struct actuator_slots *slots,
                   struct desired *ret)
 {
@@ -329,10 +379,12 @@ bool desired_make(struct world *world, size_t node, const struct actuator_slots 
     *ret = (struct desired){.node = node, .state = state};
     ret->gpus = arena_alloc(&world->arena, had + more, sizeof *ret->gpus);
     for (size_t i = 0; i < had; i++) {
-        if (is_gone(state, state->desired.data[i].uuid))
+        if (is_gone(state, state->desired.data[i].uuid)) {
             ret->changed = true;
-        else
-            ret->gpus[ret->count++] = copy_gpu(world, &state->desired.data[i], more);
+            continue;
+        }
+        ret->gpus[ret->count] = copy_gpu(world, &state->desired.data[i], more);
+        ret->changed |= drop_overlaps(state, &ret->gpus[ret->count++]);
     }
     for (size_t i = 0; i < slots->delete_count; i++)
         if (slots->deletes[i].gpu->node == node)

@@ -11,7 +11,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/map.h"
+#include "base/memory.h"
 #include "control/kinds.h"
+#include "control/pool_nodes.h"
 #include "control/preflight_rights.h"
 #include "control/resources.h"
 #include "control/schema.h"
@@ -305,20 +308,6 @@ static int ask_gateway(struct preflight *preflight, struct error *err)
 
 /* Owners of nodes. */
 
-static bool selects(const json_t *selector, const json_t *node)
-{
-    const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels");
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)selector, key, value)
-    {
-        if (!json_equal(json_object_get(labels, key), value))
-            return false;
-    }
-    return true;
-}
-
 static bool has_partitions(const struct preflight *preflight, const json_t *node)
 {
     const char *name = kube_metadata(node, "name");
@@ -347,24 +336,52 @@ static const char *conflict_of(bool manager, bool driver, enum actuator_kind act
     return NULL;
 }
 
+/* The GpuPool that a node belongs to, or NULL. */
+static const json_t *owner_of_node(const struct preflight *preflight, const json_t *node)
+{
+    size_t count = json_array_size(preflight->pools);
+    const json_t **pools = xcalloc(count + 1, sizeof *pools);
+
+    for (size_t i = 0; i < count; i++)
+        pools[i] = json_array_get(preflight->pools, i);
+    const json_t *owner = pool_of_node(pools, count, node);
+    free(pools);
+    return owner;
+}
+
 static enum actuator_kind actuator_of_node(const struct preflight *preflight,
                                            const json_t *node)
 {
+    const json_t *owner = owner_of_node(preflight, node);
     enum actuator_kind kind = ACTUATOR_KIND_COUNT;
     struct arena arena = {0};
+    struct gpu_pool pool;
 
-    for (size_t i = 0; i < json_array_size(preflight->pools); i++) {
-        struct gpu_pool pool;
-        if (gpu_pool_read(json_array_get(preflight->pools, i), &arena, &pool, NULL) < 0 ||
-            !selects(pool.node_selector, node))
-            continue;
+    if (owner && gpu_pool_read(owner, &arena, &pool, NULL) == 0)
         kind = pool.actuator;
-        if (kind == ACTUATOR_AUTO)
-            kind = preflight->report->has_dynamic_mig ? ACTUATOR_DRA : ACTUATOR_AGENT;
-        break;
-    }
+    if (kind == ACTUATOR_AUTO)
+        kind = preflight->report->has_dynamic_mig ? ACTUATOR_DRA : ACTUATOR_AGENT;
     arena_done(&arena);
     return kind;
+}
+
+/* Pools that select nodes of an older pool: told once a pair, by the first node. */
+static void ask_shared_nodes(struct preflight *preflight, const json_t *pool)
+{
+    CLEANUP(map_done) struct map told = {0};
+
+    for (size_t i = 0; i < json_array_size(preflight->nodes); i++) {
+        const json_t *node = json_array_get(preflight->nodes, i);
+        const json_t *owner = pool_selects(pool, node) ? owner_of_node(preflight, node) : NULL;
+        if (!owner || owner == pool || map_find(&told, kube_metadata(owner, "name")) >= 0)
+            continue;
+        map_put(&told, kube_metadata(owner, "name"), NULL);
+        find(preflight, FINDING_BAD, "pools",
+             "GpuPools %s and %s both select node %s: it belongs to %s, the older one; let one "
+             "spec.nodeSelector leave it out",
+             kube_metadata(owner, "name"), kube_metadata(pool, "name"),
+             kube_metadata(node, "name"), kube_metadata(owner, "name"));
+    }
 }
 
 static void ask_owners(struct preflight *preflight)
@@ -403,6 +420,8 @@ static int ask_objects(struct preflight *preflight, struct error *err)
     report->nodes = (int)json_array_size(preflight->nodes);
     report->pools = (int)json_array_size(preflight->pools);
     ask_owners(preflight);
+    for (size_t i = 0; i < json_array_size(preflight->pools); i++)
+        ask_shared_nodes(preflight, json_array_get(preflight->pools, i));
     find(preflight, report->pools ? FINDING_GOOD : FINDING_NOTE, "pools", "%d GpuPool%s",
          report->pools, report->pools == 1 ? "" : "s");
     return 0;

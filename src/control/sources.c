@@ -148,6 +148,14 @@ static bool claim_matters(const json_t *before, const json_t *after)
     return ours || !same_json(was, is);
 }
 
+/* Which nodes a pool has follows from what the others select, and which of them are there. */
+static bool pool_matters_to_others(const json_t *before, const json_t *after)
+{
+    return !before || !after ||
+           !same_json(json_object_get(json_object_get(before, "spec"), "nodeSelector"),
+                      json_object_get(json_object_get(after, "spec"), "nodeSelector"));
+}
+
 static void on_changed(void *context, const char *key, const json_t *before,
                        const json_t *after)
 {
@@ -162,6 +170,8 @@ static void on_changed(void *context, const char *key, const json_t *before,
         return;
     if (kind == &KIND_RESOURCE_CLAIM && !claim_matters(before, after))
         return;
+    if (kind == &KIND_GPU_POOL && pool_matters_to_others(before, after))
+        options->changed(options->context, NULL);
     const char *was = before ? pool_of(kind, before) : NULL;
     const char *is = after ? pool_of(kind, after) : NULL;
     if (is || !was)

@@ -305,8 +305,8 @@ static bool is_foreign(const struct world_fault *fault, const struct gpu_pool *p
     return fault->kind == &KUBE_POD && label && strcmp(label, pool->meta.name) == 0;
 }
 
-/* Pods that have our labels and that we did not make. */
-static void tell_foreign(const struct teller *teller, struct status_edit *edit)
+/* Pods that have our labels and that we did not make. False: there is none. */
+static bool tell_foreign(const struct teller *teller, struct status_edit *edit)
 {
     const struct world_fault *first = NULL;
     size_t count = 0;
@@ -325,9 +325,50 @@ static void tell_foreign(const struct teller *teller, struct status_edit *edit)
             "%s; take the label " LABEL_MANAGED_BY " off, or delete them",
             count, kube_metadata(first->object, "namespace"),
             kube_metadata(first->object, "name"), first->text);
-    else if (status_edit_find(edit, "Degraded"))
-        status_edit_condition(edit, "Degraded", false, "NoForeignPods",
-                              "every pod with our labels is ours");
+    return first != NULL;
+}
+
+/* Nodes that this pool selects and an older one has. False: there is none. */
+static bool tell_shared_nodes(const struct teller *teller, struct status_edit *edit)
+{
+    const struct world *world = teller->view.world;
+    const struct gpu_pool *pool = teller->view.pool;
+    const char *first_node = NULL, *first_pool = NULL;
+    bool was_told = has_reason(status_edit_find(edit, "Degraded"), "NodesShared");
+    size_t count = 0;
+
+    for (size_t n = 0; n < world->nodes.count; n++) {
+        const char *other = world_other_pool(world, pool, n);
+        const char *node = world->nodes.data[n].name;
+        if (!other)
+            continue;
+        count++;
+        if (first_node && strcmp(node, first_node) > 0)
+            continue;
+        first_node = node;
+        first_pool = other;
+    }
+    if (count == 0)
+        return false;
+    status_edit_condition(edit, "Degraded", true, "NodesShared",
+                          "%zu nodes that it selects belong to older GpuPools and are not used "
+                          "here, the first is %s of GpuPool %s: let one of their "
+                          "spec.nodeSelector leave them out",
+                          count, first_node, first_pool);
+    if (!was_told)
+        effect_event(teller->effects, &KIND_GPU_POOL, pool->meta.json, true, "NodesShared",
+                     "node %s belongs to the older GpuPool %s and is not used here", first_node,
+                     first_pool);
+    return true;
+}
+
+static void tell_degraded(const struct teller *teller, struct status_edit *edit)
+{
+    if (!tell_shared_nodes(teller, edit) && !tell_foreign(teller, edit) &&
+        status_edit_find(edit, "Degraded"))
+        status_edit_condition(edit, "Degraded", false, "NotDegraded",
+                              "every node that it selects and every pod with its labels is its "
+                              "own");
 }
 
 static void tell_pool(const struct teller *teller)
@@ -353,7 +394,7 @@ static void tell_pool(const struct teller *teller)
                     json_string(teller->open ? teller->open->meta.name : ""));
     status_edit_set(&edit, "conflicts", conflicts_json(teller));
     tell_pool_conditions(teller, &figures, &edit);
-    tell_foreign(teller, &edit);
+    tell_degraded(teller, &edit);
     status_edit_end(&edit);
 }
 

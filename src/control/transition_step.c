@@ -27,6 +27,7 @@
 #include "control/pod_object.h"
 #include "control/status_edit.h"
 #include "control/timestamp.h"
+#include "control/transition_obstruction.h"
 
 static const double TOLERANCE = 1e-9;
 enum {
@@ -501,6 +502,10 @@ static void decide_close(struct step *step)
         close_for(step, "it is being deleted");
     if (needs_lost_gpu(step))
         close_for(step, "a GPU that it needs is gone");
+    const struct obstruction_query query = {step->transition, step->done, step->gpus,
+                                            step->view.gpus};
+    if (step->view.world->sources.fresh && transition_is_obstructed(&query))
+        close_for(step, "an instance that it does not know is in the place of one to be made");
     if (plan && *plan && strcmp(plan, step->object->to) != 0)
         close_for(step, "another plan was taken");
     planning_hash(&step->view, hash);

@@ -11,6 +11,7 @@
 #include "control/actuator.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/pool_nodes.h"
 #include "control/resource_fields.h"
 #include "control/timestamp.h"
 #include "kube/api.h"
@@ -401,11 +402,31 @@ const char *world_refusal(const struct world *world, const char *what,
     return json_string_value(json_object_get(world->sources.refusals, key));
 }
 
+/* The name of the pool that has a node that this one selects, NULL when it does not. */
+static const char *owner_of_selected(const struct world *world, const struct gpu_pool *pool,
+                                     size_t node)
+{
+    const struct world_list *pools = &world->sources.pools;
+
+    assert(node < world->nodes.count);
+    if (!pool_selects(pool->meta.json, world->nodes.data[node].json))
+        return NULL;
+    const json_t *owner =
+        pool_of_node(pools->items, pools->count, world->nodes.data[node].json);
+    return owner ? kube_metadata(owner, "name") : pool->meta.name;
+}
+
 bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node)
 {
-    assert(node < world->nodes.count);
-    const json_t *wanted = pool->node_selector,
-                 *labels = json_at(world->nodes.data[node].json, "metadata", "labels", NULL);
+    const char *owner = owner_of_selected(world, pool, node);
 
-    return !wanted || json_object_size(wanted) == 0 || (labels && json_covers(labels, wanted));
+    return owner && strcmp(owner, pool->meta.name) == 0;
+}
+
+const char *world_other_pool(const struct world *world, const struct gpu_pool *pool,
+                             size_t node)
+{
+    const char *owner = owner_of_selected(world, pool, node);
+
+    return owner && strcmp(owner, pool->meta.name) != 0 ? owner : NULL;
 }

@@ -134,7 +134,10 @@ bool world_is_unreadable(const struct world *world, const char *namespace, const
 const char *world_refusal(const struct world *world, const char *what,
                           const struct kube_kind *kind, const char *namespace,
                           const char *name);
-/* Whether a node belongs to the pool. */
+/* Whether a node belongs to the pool: no two pools have a node, whatever they select. */
 bool world_in_pool(const struct world *world, const struct gpu_pool *pool, size_t node);
+/* The pool that has a node that this one selects too (its name), or NULL. */
+const char *world_other_pool(const struct world *world, const struct gpu_pool *pool,
+                             size_t node);
 
 #endif

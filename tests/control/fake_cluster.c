@@ -412,6 +412,24 @@ void fake_cluster_hide_gpu(struct fake_cluster *cluster, const char *uuid)
     }
 }
 
+void fake_cluster_plant_instance(struct fake_cluster *cluster, const char *uuid,
+                                 const char *slice, int start)
+{
+    for (size_t i = 0; i < cluster->lists[FAKE_NODE_STATES].items.count; i++) {
+        json_t *status = json_deep_copy(
+            json_object_get(cluster->lists[FAKE_NODE_STATES].items.data[i], "status"));
+        json_t *gpus = json_object_get(status, "gpus");
+        for (size_t g = 0; g < json_array_size(gpus); g++) {
+            json_t *gpu = json_array_get(gpus, g);
+            if (strcmp(json_string_value(json_object_get(gpu, "uuid")), uuid) == 0)
+                json_array_append_new(json_object_get(gpu, "instances"),
+                                      json_pack("{s:s, s:i, s:s, s:b}", "slice", slice, "start",
+                                                start, "uuid", "MIG-planted", "ready", 1));
+        }
+        set_status(cluster, FAKE_NODE_STATES, i, status);
+    }
+}
+
 static const struct fake_gpu *gpu_of(const struct fake_cluster *cluster, const char *uuid)
 {
     for (size_t g = 0; g < cluster->gpus.count; g++)
@@ -716,6 +734,22 @@ void fake_snapshot_sources(const struct fake_snapshot *snapshot,
     };
 }
 
+/* The first GPU of a NodeGpuState's spec or status whose layout is illegal, or NULL. */
+static const char *illegal_gpu(const struct fake_cluster *cluster, const json_t *part)
+{
+    const json_t *gpus = json_object_get(part, "gpus");
+
+    for (size_t g = 0; g < json_array_size(gpus); g++) {
+        const json_t *gpu = json_array_get(gpus, g);
+        const char *uuid = json_string_value(json_object_get(gpu, "uuid"));
+        struct mig_layout layout;
+        if (!layout_of(gpu_of(cluster, uuid)->board, json_object_get(gpu, "instances"),
+                       &layout))
+            return uuid;
+    }
+    return NULL;
+}
+
 char *fake_cluster_check(const struct fake_cluster *cluster)
 {
     CLEANUP(map_done) struct map slots = {0};
@@ -731,16 +765,14 @@ char *fake_cluster_check(const struct fake_cluster *cluster)
         map_put(&slots, slot, NULL);
     }
     for (size_t i = 0; i < cluster->lists[FAKE_NODE_STATES].items.count; i++) {
-        const json_t *gpus =
-            json_at(cluster->lists[FAKE_NODE_STATES].items.data[i], "status", "gpus", NULL);
-        for (size_t g = 0; g < json_array_size(gpus); g++) {
-            const json_t *gpu = json_array_get(gpus, g);
-            const char *uuid = json_string_value(json_object_get(gpu, "uuid"));
-            struct mig_layout layout;
-            if (!layout_of(gpu_of(cluster, uuid)->board, json_object_get(gpu, "instances"),
-                           &layout))
-                return xasprintf("the layout of %s is illegal", uuid);
-        }
+        const json_t *state = cluster->lists[FAKE_NODE_STATES].items.data[i];
+        const char *uuid = illegal_gpu(cluster, json_object_get(state, "status"));
+        if (uuid)
+            return xasprintf("the layout of %s is illegal", uuid);
+        uuid = cluster->spec_is_broken ? NULL
+                                       : illegal_gpu(cluster, json_object_get(state, "spec"));
+        if (uuid)
+            return xasprintf("an illegal layout is asked of %s", uuid);
     }
     return NULL;
 }

@@ -62,6 +62,7 @@ struct fake_cluster {
     const char *terminating;  /* a namespace that is being deleted: nothing is created in it */
     const char *refused_pods; /* pods of this GpuService are refused, as by a quota */
     bool strangers;           /* there are pods of others: they may share an instance */
+    bool spec_is_broken;      /* a NodeGpuState asks for what no GPU can hold */
     unsigned long writes, refused, crashes;
 };
 
@@ -73,6 +74,9 @@ void fake_cluster_add_node(struct fake_cluster *cluster, const struct mig_board 
                            int gpus);
 /* The GPU falls off the bus: its agent reports it no more; its pods stay. */
 void fake_cluster_hide_gpu(struct fake_cluster *cluster, const char *uuid);
+/* Somebody makes an instance on a GPU: its agent reports it. */
+void fake_cluster_plant_instance(struct fake_cluster *cluster, const char *uuid,
+                                 const char *slice, int start);
 /* A node stops answering, or comes back. */
 void fake_cluster_set_node(struct fake_cluster *cluster, size_t node, bool up);
 

@@ -63,6 +63,11 @@ void scenario_add_profile(struct scenario *scenario, const char *model, const ch
                                entries));
 }
 
+static const char *pool_of(const struct scenario *scenario)
+{
+    return scenario->pool ? scenario->pool : POOL;
+}
+
 void scenario_add_pool(struct scenario *scenario, int spare_gpus, const char *more)
 {
     json_t *spec = json_pack("{s:s, s:s, s:i, s:i}", "actuator", "agent", "latencyRule",
@@ -76,7 +81,8 @@ void scenario_add_pool(struct scenario *scenario, int spare_gpus, const char *mo
     }
     fake_cluster_put(&scenario->cluster, &KIND_GPU_POOL,
                      json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", "tranche.dev/v1alpha1",
-                               "kind", "GpuPool", "metadata", "name", POOL, "spec", spec));
+                               "kind", "GpuPool", "metadata", "name", pool_of(scenario), "spec",
+                               spec));
 }
 
 static struct scenario_service *service_of(struct scenario *scenario, const char *name)
@@ -108,8 +114,8 @@ void scenario_set_service(struct scenario *scenario, const char *name, const cha
         json_pack(
             "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:f, s:f, s:i, s:{s:{s:[{s:s, s:s}]}}}}",
             "apiVersion", "tranche.dev/v1alpha1", "kind", "GpuService", "metadata", "name",
-            name, "namespace", NAMESPACE, "spec", "pool", POOL, "model", model, "rateRps",
-            rate_rps, "latencyMs", 100.0, "drainSeconds", 5, "podTemplate", "spec",
+            name, "namespace", NAMESPACE, "spec", "pool", pool_of(scenario), "model", model,
+            "rateRps", rate_rps, "latencyMs", 100.0, "drainSeconds", 5, "podTemplate", "spec",
             "containers", "name", "server", "image", "server:1"));
 }
 
@@ -226,8 +232,9 @@ static void decide(const struct scenario *scenario, const struct scenario_round 
     struct world_sources sources;
     struct world world;
     struct error err = {0};
-    struct reconcile_options options = {
-        .pool = POOL, .actions_max = scenario->actions_max, .items_max = scenario->items_max};
+    struct reconcile_options options = {.pool = pool_of(scenario),
+                                        .actions_max = scenario->actions_max,
+                                        .items_max = scenario->items_max};
 
     fake_snapshot_sources(view, &scenario->cluster, &sources);
     sources.epoch = round->epoch ? round->epoch : 1;
@@ -291,6 +298,8 @@ static enum carried carry_out(struct scenario *scenario, const struct effect *ef
     tell(scenario, effect, rc);
     scenario->steps_started += strcmp(effect->reason, "StepStarted") == 0;
     scenario->steps_done += strcmp(effect->reason, "StepDone") == 0;
+    scenario->nodes_shared +=
+        effect->kind == EFFECT_EVENT && strcmp(effect->reason, "NodesShared") == 0;
     snprintf(what, sizeof what, "%s of %s %s", effect->reason, effect->object_kind->kind,
              effect->name);
     check(scenario, what);
@@ -394,7 +403,8 @@ bool scenario_settle(struct scenario *scenario, int rounds)
 
 bool scenario_check_end(struct scenario *scenario)
 {
-    const json_t *pool = fake_cluster_get(&scenario->cluster, &KIND_GPU_POOL, "", POOL);
+    const json_t *pool =
+        fake_cluster_get(&scenario->cluster, &KIND_GPU_POOL, "", pool_of(scenario));
     bool is_reached = condition_is_true(pool, "Ready") || has_reason(pool, "Ready", "NoPlan") ||
                       has_reason(pool, "Ready", "CapacityShort");
 

@@ -33,7 +33,9 @@ struct scenario {
     long die_at;    /* the controller dies once: at this effect of all, from 1; 0: never */
     bool die_after; /* … after it was carried out, else before */
     bool verbose;
-    long long epoch; /* of the rounds of scenario_settle() */
+    long long epoch;            /* of the rounds of scenario_settle() */
+    const char *pool;           /* of what is added and run from now on; NULL: "pool" */
+    unsigned long nodes_shared; /* events that say so */
 };
 
 /* What befalls a round. */

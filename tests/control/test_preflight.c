@@ -150,6 +150,10 @@ static void cluster_done(struct cluster *cluster)
     "{'metadata':{'name':'default'},'spec':{'actuator':'" actuator                             \
     "','nodeSelector':{'gpu':'yes'}}}"
 
+#define POOL_OF(name, created)                                                                 \
+    "{'metadata':{'name':'" name "','creationTimestamp':'" created "'},"                       \
+    "'spec':{'actuator':'agent','nodeSelector':{'gpu':'yes'}}}"
+
 /* What differs from a cluster that is ready, and what the findings must say. */
 static const struct preflight_case {
     struct cluster cluster;
@@ -204,6 +208,14 @@ static const struct preflight_case {
       .slices = SLICE_OF("n1", PARTITION)},
      true,
      "none with two owners"},
+    {{.nodes = NODE("n1", "'gpu':'yes'"),
+      .pools = POOL_OF("a", "2026-02-01T00:00:00Z") "," POOL_OF("b", "2026-01-01T00:00:00Z")},
+     false,
+     "bad pools: GpuPools b and a both select node n1: it belongs to b"},
+    {{.nodes = NODE("n1", "'gpu':'no'"),
+      .pools = POOL_OF("a", "2026-02-01T00:00:00Z") "," POOL_OF("b", "2026-01-01T00:00:00Z")},
+     true,
+     "good pools: 2 GpuPools"},
 };
 
 static bool is_found(const struct preflight_report *report, const char *expected)

@@ -435,6 +435,156 @@ static void test_refused_pods(void **state)
     scenario_done(&scenario);
 }
 
+static void label_node(struct scenario *scenario, size_t node, const char *value)
+{
+    json_t *object = scenario->cluster.lists[FAKE_NODES].items.data[node];
+
+    json_object_set_new(json_object_get(object, "metadata"), "labels",
+                        json_pack("{s:s}", "shared", value));
+}
+
+static const char *state_version(const struct scenario *scenario, const char *node)
+{
+    return kube_metadata(fake_cluster_get(&scenario->cluster, &KIND_NODE_GPU_STATE, "", node),
+                         "resourceVersion");
+}
+
+/* Rounds of both pools in turn. The younger changes nothing on the nodes that both select, nor
+ * do its pods go there. Returns the effects of the last rounds. */
+static size_t run_both(struct scenario *scenario, int rounds)
+{
+    size_t effects = 0;
+
+    for (int i = 0; i < rounds; i++) {
+        scenario->pool = "pool";
+        effects = scenario_run(scenario, &SCENARIO_ROUND_PLAIN);
+        CLEANUP(free_ptr) char *first = xstrdup(state_version(scenario, "node-1"));
+        CLEANUP(free_ptr) char *second = xstrdup(state_version(scenario, "node-2"));
+        scenario->pool = "another";
+        effects += scenario_run(scenario, &SCENARIO_ROUND_PLAIN);
+        assert_string_equal(state_version(scenario, "node-1"), first);
+        assert_string_equal(state_version(scenario, "node-2"), second);
+        scenario_tick(scenario, 5);
+    }
+    return effects;
+}
+
+static const char *degraded_text(const struct scenario *scenario, const char *pool)
+{
+    const json_t *conditions =
+        json_at(fake_cluster_get(&scenario->cluster, &KIND_GPU_POOL, "", pool), "status",
+                "conditions", NULL);
+
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const json_t *one = json_array_get(conditions, i);
+        if (strcmp(json_string_value(json_object_get(one, "type")), "Degraded") == 0 &&
+            strcmp(json_string_value(json_object_get(one, "status")), "True") == 0)
+            return json_string_value(json_object_get(one, "message"));
+    }
+    return "";
+}
+
+/* Two pools select the same nodes: they are the older one's, whose name comes later. Both keep
+ * their floors, and the younger says what it lacks. */
+static void test_pools_overlap(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 3, 1);
+    label_node(&scenario, 0, "yes");
+    label_node(&scenario, 1, "yes");
+    label_node(&scenario, 2, "no");
+    scenario_add_pool(&scenario, 1, "{\"nodeSelector\": {\"shared\": \"yes\"}}");
+    scenario_tick(&scenario, 5);
+    scenario_set_service(&scenario, "ranker", "bert", 80);
+    scenario.pool = "another";
+    scenario_add_pool(&scenario, 1, NULL);
+    scenario_set_service(&scenario, "tagger", "resnet", 60);
+    (void)run_both(&scenario, 40);
+    assert_true(scenario_capacity(&scenario, "ranker") >= 80);
+    assert_true(scenario_capacity(&scenario, "tagger") >= 60);
+    scenario.services[0].floor_rps = 80; /* checked after every effect */
+    scenario.services[1].floor_rps = 60;
+    assert_int_equal(run_both(&scenario, 10), 0);
+    assert_int_equal(scenario.nodes_shared, 1);
+    assert_non_null(strstr(degraded_text(&scenario, "another"),
+                           "2 nodes that it selects belong to older GpuPools"));
+    assert_non_null(strstr(degraded_text(&scenario, "another"), "node-1 of GpuPool pool"));
+    assert_string_equal(degraded_text(&scenario, "pool"), "");
+    /* More than its own node has: it stays short, and takes nobody's. */
+    scenario.pool = "another";
+    scenario_set_service(&scenario, "tagger", "resnet", 300);
+    assert_int_equal(run_both(&scenario, 40), 0);
+    /* Told apart, all is well. */
+    scenario_set_service(&scenario, "tagger", "resnet", 60);
+    scenario_add_pool(&scenario, 1, "{\"nodeSelector\": {\"shared\": \"no\"}}");
+    assert_int_equal(run_both(&scenario, 40), 0);
+    assert_string_equal(degraded_text(&scenario, "another"), "");
+    assert_true(scenario_capacity(&scenario, "tagger") >= 60);
+    scenario_done(&scenario);
+}
+
+/* Until a Transition is there and nothing of it was asked of a node. */
+static void run_to_transition(struct scenario *scenario)
+{
+    for (int i = 0; i < 10 && scenario->cluster.lists[FAKE_TRANSITIONS].items.count == 0; i++)
+        (void)scenario_run(scenario, &SCENARIO_ROUND_PLAIN);
+    assert_int_equal(scenario->cluster.lists[FAKE_TRANSITIONS].items.count, 1);
+    const json_t *node =
+        fake_cluster_get(&scenario->cluster, &KIND_NODE_GPU_STATE, "", "node-1");
+    assert_int_equal(json_array_size(json_at(node, "spec", "gpus", NULL)), 0);
+}
+
+/* Somebody makes an instance where one is to be made: nothing illegal is asked of the node
+ * (seen after every effect), the Transition ends, and the next one takes it away. */
+static void test_foreign_instance(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    run_to_transition(&scenario);
+    fake_cluster_plant_instance(&scenario.cluster, scenario.cluster.gpus.data[0].uuid,
+                                "7g.40gb", 0);
+    (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+    assert_non_null(strstr(transition_text(&scenario), "Superseded"));
+    assert_non_null(strstr(transition_text(&scenario), "an instance that it does not know"));
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    scenario_done(&scenario);
+}
+
+/* A NodeGpuState asks for two instances in one place, as an earlier version wrote it: what is
+ * written next is legal. */
+static void test_broken_spec(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    run_to_transition(&scenario);
+    const char *uuid = scenario.cluster.gpus.data[0].uuid;
+    fake_cluster_plant_instance(&scenario.cluster, uuid, "7g.40gb", 0);
+    json_t *broken =
+        json_deep_copy(fake_cluster_get(&scenario.cluster, &KIND_NODE_GPU_STATE, "", "node-1"));
+    json_object_set_new(json_object_get(broken, "spec"), "gpus",
+                        json_pack("[{s:s, s:s, s:[{s:s, s:i}, {s:s, s:i}]}]", "uuid", uuid,
+                                  "board", "a100-40gb", "instances", "slice", "4g.20gb",
+                                  "start", 0, "slice", "7g.40gb", "start", 0));
+    fake_cluster_put(&scenario.cluster, &KIND_NODE_GPU_STATE, broken);
+    scenario.cluster.spec_is_broken = true;
+    assert_true(scenario_settle(&scenario, 60));
+    scenario.cluster.spec_is_broken = false;
+    assert_true(scenario_settle(&scenario, 20));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    scenario_done(&scenario);
+}
+
 /* Three instances of 10 rps, and a Transition that drains all of them in any order. */
 static json_t *drain_all(const struct scenario *scenario, const char *plan)
 {
@@ -557,6 +707,9 @@ int main(void)
         cmocka_unit_test(test_no_gpu_observed),
         cmocka_unit_test(test_foreign_pods),
         cmocka_unit_test(test_shadowing_pod),
+        cmocka_unit_test(test_pools_overlap),
+        cmocka_unit_test(test_foreign_instance),
+        cmocka_unit_test(test_broken_spec),
         cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
