@@ -374,7 +374,8 @@ static const struct schema_condition pool_conditions[] = {
     {"Reconciling", "a plan is being made or a transition is under way"},
     {"Stalled", "it cannot go on by itself: the reason says why"},
     {"Waiting", "the plan is carried out when the window opens: the message says when"},
-    {"Degraded", "pods that are not ours carry our labels (ForeignPods): they are left alone"},
+    {"Degraded",
+     "nodes belong to an older pool (NodesShared), or foreign pods have our labels"},
 };
 
 const struct schema_kind SCHEMA_OF_GPU_POOL = {
