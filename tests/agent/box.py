@@ -5,10 +5,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Checks  # noqa: E402, F401 - for those who import this module
 
 TRANCHE = os.environ["TRANCHE"]
 SIM = os.environ.get("TRANCHE_SIM") or os.environ["TRANCHE_BUILD"] + "/sim/tranche-sim"
@@ -26,29 +30,6 @@ def wait_for(what, condition, detail=lambda: ""):
         if time.monotonic() > until:
             raise TimeoutError(f"{what} did not come\n{detail()}")
         time.sleep(0.02)
-
-
-class Checks:
-    """TAP."""
-
-    def __init__(self):
-        self.count = self.failed = 0
-
-    def ok(self, good, name, detail=""):
-        self.count += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {name}", flush=True)
-        if not good:
-            for line in str(detail).splitlines()[-30:]:
-                print(f"#   {line}", flush=True)
-        return bool(good)
-
-    def equal(self, have, want, name):
-        return self.ok(have == want, name, f"have {have!r}\nwant {want!r}")
-
-    def finish(self):
-        print(f"1..{self.count}")
-        raise SystemExit(1 if self.failed else 0)
 
 
 class Box:

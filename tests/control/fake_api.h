@@ -509,14 +509,14 @@ static int api_wait(void *self, int64_t wait_ns, struct pollfd *descriptors, siz
     return 0;
 }
 
-static void api_process_init(struct api_process *process, struct api_store *store)
+static inline void api_process_init(struct api_process *process, struct api_store *store)
 {
     *process = (struct api_process){.store = store,
                                     .transport = {api_start, api_cancel, api_wait, process}};
     vec_add(&store->processes, process);
 }
 
-static void api_process_done(struct api_process *process)
+static inline void api_process_done(struct api_process *process)
 {
     struct api_store *store = process->store;
     for (size_t i = 0; i < store->processes.count; i++)
@@ -527,13 +527,13 @@ static void api_process_done(struct api_process *process)
     vec_done(&process->exchanges);
 }
 
-static void api_store_init(struct api_store *store)
+static inline void api_store_init(struct api_store *store)
 {
     *store = (struct api_store){.objects = json_object(), .version = 1};
     fake_clock_init(&store->clock, 1000 * SECONDS);
 }
 
-static void api_store_done(struct api_store *store)
+static inline void api_store_done(struct api_store *store)
 {
     json_decref(store->objects);
     for (size_t i = 0; i < store->log.count; i++)

@@ -41,32 +41,11 @@ from api import ApiError, Client, wait_for  # noqa: F401 - for those who import 
 from kubelet import Kubelets
 from proxy import Proxy
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Checks  # noqa: E402, F401 - for those who import this module
+
 PROGRAMS = os.environ.get("TRANCHE_K8S", "build/k8s")
 START_ATTEMPTS = 5  # a port that was free can be taken by the time it is used
-
-
-class Checks:
-    """TAP."""
-
-    def __init__(self):
-        self.count = 0
-        self.failed = 0
-
-    def ok(self, good, name, detail=""):
-        self.count += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {name}", flush=True)
-        if not good and detail:
-            for line in str(detail).splitlines()[-40:]:
-                print(f"#   {line}", flush=True)
-        return bool(good)
-
-    def equal(self, have, want, name):
-        return self.ok(have == want, name, f"have {have!r}\nwant {want!r}")
-
-    def finish(self):
-        print(f"1..{self.count}")
-        raise SystemExit(1 if self.failed else 0)
 
 
 def program(name):

@@ -14,8 +14,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Checks  # noqa: E402, F401 - for those who import this module
 
 TRANCHE = os.environ["TRANCHE"]
 if not glob.glob(f"{os.path.dirname(TRANCHE)}/ort/libonnxruntime.so*"):
@@ -35,27 +39,6 @@ small,a100-40gb,3g,4,1,64,20
 small,a100-40gb,4g,8,1,88,20
 small,a100-40gb,7g,8,1,160,20
 """
-
-
-class Checks:
-    """TAP."""
-
-    def __init__(self):
-        self.count = 0
-        self.failed = 0
-
-    def ok(self, good, name, detail=""):
-        self.count += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {name}", flush=True)
-        if not good and detail:
-            for line in str(detail).splitlines()[-40:]:
-                print(f"#   {line}", flush=True)
-        return good
-
-    def finish(self):
-        print(f"1..{self.count}")
-        raise SystemExit(1 if self.failed else 0)
 
 
 def free_port():
