@@ -3,22 +3,20 @@
  * `tranche agent`: the node agent of a Kubernetes cluster, one a node.
  */
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/cluster_link.h"
 #include "cli/commands.h"
 #include "control/agent.h"
 #include "control/http_endpoints.h"
+#include "control/kinds.h"
 #include "gpu/apply.h"
-#include "kube/http.h"
 
 struct agent_command_options {
     const char *node_name, *driver, *library, *kubeconfig, *context, *cdi_folder, *host_root,
@@ -60,15 +58,10 @@ static volatile sig_atomic_t stopping;
 
 /* All that runs, in the order in which it is made. */
 struct running {
-    struct kube_auth *auth;
-    struct kube_http *http;
-    struct kube_loop *loop;
-    struct kube_client *client;
-    struct kube_events *events;
+    struct cluster_link link;
     struct agent *agent;
     struct http_endpoints *endpoints;
     struct str state_dir;
-    int signals;
     bool ended;
 };
 
@@ -76,14 +69,7 @@ static void running_done(struct running *running)
 {
     http_endpoints_free(running->endpoints);
     agent_free(running->agent);
-    kube_events_free(running->events);
-    kube_client_free(running->client);
-    if (running->signals >= 0 && running->loop)
-        kube_loop_remove_descriptor(running->loop, running->signals);
-    kube_loop_free(running->loop);
-    kube_http_free(running->http);
-    kube_auth_free(running->auth);
-    close_fd(&running->signals);
+    cluster_link_done(&running->link);
     str_done(&running->state_dir);
 }
 
@@ -91,9 +77,8 @@ static void running_done(struct running *running)
 static void on_signal(void *context)
 {
     struct running *running = context;
-    struct signalfd_siginfo info;
 
-    if (read(running->signals, &info, sizeof info) == sizeof info)
+    if (cluster_link_take_signal(&running->link))
         running->ended = true;
     stopping = 1;
 }
@@ -106,41 +91,6 @@ static void write_metrics(void *context, struct str *text)
 static bool is_ready(void *context, struct str *why)
 {
     return agent_is_ready(context, why);
-}
-
-/* Before any thread starts, so that all inherit the mask. */
-static int watch_signals(struct running *running, struct error *err)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    running->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return running->signals < 0 ? error_set_errno(err, E_IO, "signals") : 0;
-}
-
-static int connect_api(struct running *running, const struct agent_command_options *given,
-                       const char *identity, struct error *err)
-{
-    const struct kube_auth_options where = {given->kubeconfig, given->context};
-    uint64_t seed = (uint64_t)getpid() << 32 ^ (uint64_t)time(NULL);
-
-    int r = kube_auth_find(&where, &running->auth, err);
-    if (r)
-        return r;
-    running->http = kube_http_new(&(struct kube_http_options){.auth = running->auth}, err);
-    if (!running->http)
-        return -err->code;
-    running->loop = kube_loop_new(kube_http_transport(running->http), clock_real());
-    running->client = kube_client_new(&(struct kube_client_options){
-        .loop = running->loop, .field_manager = "tranche-agent", .seed = seed});
-    running->events = kube_events_new(&(struct kube_event_options){
-        .client = running->client, .controller = "tranche.dev/agent", .instance = identity});
-    kube_loop_add_descriptor(
-        running->loop, &(struct kube_descriptor){running->signals, POLLIN, on_signal, running});
-    return 0;
 }
 
 static int start_agent(struct running *running, const struct agent_command_options *given,
@@ -159,8 +109,8 @@ static int start_agent(struct running *running, const struct agent_command_optio
     if (!cdi && kind == GPU_DRIVER_NVML)
         cdi = "/var/run/cdi";
     const struct agent_options how = {
-        .client = running->client,
-        .events = running->events,
+        .client = running->link.client,
+        .events = running->link.events,
         .node_name = node_name,
         .version = TRANCHE_VERSION,
         .gpus = {.kind = kind,
@@ -177,7 +127,7 @@ static int start_agent(struct running *running, const struct agent_command_optio
 static int serve(struct running *running, const struct agent_command_options *given,
                  struct error *err)
 {
-    const struct http_endpoints_options how = {.loop = running->loop,
+    const struct http_endpoints_options how = {.loop = running->link.loop,
                                                .listen = given->listen,
                                                .metrics = write_metrics,
                                                .ready = is_ready,
@@ -188,7 +138,7 @@ static int serve(struct running *running, const struct agent_command_options *gi
         log_write(LOG_INFO, "agent runs", "port=%u",
                   (unsigned)http_endpoints_port(running->endpoints));
     while (!r && !running->ended)
-        r = kube_loop_turn(running->loop, INT64_C(1000000000), err);
+        r = kube_loop_turn(running->link.loop, INT64_C(1000000000), err);
     return r;
 }
 
@@ -198,7 +148,7 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     const char *environment = getenv("NODE_NAME");
     const char *node_name = given->node_name ? given->node_name : environment;
     CLEANUP(running_done)
-    struct running running = {.state_dir = STR_EMPTY, .signals = -1};
+    struct running running = {.state_dir = STR_EMPTY, .link = CLUSTER_LINK_EMPTY};
     char host[HOST_NAME_MAX + 1] = "agent";
 
     (void)arguments;
@@ -206,9 +156,17 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
         return error_set(err, E_USAGE,
                          "which node is this? give --node-name, or set NODE_NAME");
     gethostname(host, sizeof host - 1);
-    int r = watch_signals(&running, err);
+    int r = cluster_link_watch_signals(&running.link, err);
     if (!r)
-        r = connect_api(&running, given, host, err);
+        r = cluster_link_open(&running.link,
+                              &(struct cluster_link_options){.kubeconfig = given->kubeconfig,
+                                                             .context = given->context,
+                                                             .manager = MANAGER_AGENT,
+                                                             .controller = "tranche.dev/agent",
+                                                             .instance = host,
+                                                             .on_signal = on_signal,
+                                                             .owner = &running},
+                              err);
     if (!r)
         r = start_agent(&running, given, node_name, err);
     return r ? r : serve(&running, given, err);

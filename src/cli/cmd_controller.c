@@ -3,17 +3,16 @@
  * `tranche controller`: plans and transitions of a Kubernetes cluster.
  */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/cluster_link.h"
 #include "cli/commands.h"
 #include "cli/controller_profiles.h"
 #include "cli/controller_tools.h"
@@ -21,7 +20,6 @@
 #include "control/controller.h"
 #include "control/http_endpoints.h"
 #include "control/kinds.h"
-#include "kube/http.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -78,52 +76,26 @@ static const struct option_spec options[] = {
 
 /* All that runs, in the order in which it is made. */
 struct running {
-    struct kube_auth *auth;
-    struct kube_http *http;
-    struct kube_loop *loop;
-    struct kube_client *client;
-    struct kube_events *events;
+    struct cluster_link link;
     struct controller *controller;
     struct http_endpoints *endpoints;
     char *identity;
-    int signals;
 };
 
 static void running_done(struct running *running)
 {
     http_endpoints_free(running->endpoints);
     controller_free(running->controller);
-    kube_events_free(running->events);
-    kube_client_free(running->client);
-    if (running->loop && running->signals >= 0)
-        kube_loop_remove_descriptor(running->loop, running->signals);
-    kube_loop_free(running->loop);
-    kube_http_free(running->http);
-    kube_auth_free(running->auth);
-    close_fd(&running->signals);
+    cluster_link_done(&running->link);
     free(running->identity);
 }
 
 static void on_signal(void *context)
 {
     struct running *running = context;
-    struct signalfd_siginfo info;
 
-    if (read(running->signals, &info, sizeof info) == sizeof info)
+    if (cluster_link_take_signal(&running->link))
         controller_stop(running->controller);
-}
-
-/* Before any thread starts, so that all inherit the mask. */
-static int watch_signals(struct running *running, struct error *err)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    running->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return running->signals < 0 ? error_set_errno(err, E_IO, "cannot wait for signals") : 0;
 }
 
 /* The pod's name, or the machine's, and something that no other process had. */
@@ -142,30 +114,16 @@ static char *make_identity(void)
 static int connect_api(struct running *running, const struct controller_command_options *given,
                        struct error *err)
 {
-    const struct kube_auth_options where = {given->kubeconfig, given->context};
-    int failed = kube_auth_find(&where, &running->auth, err);
-
-    if (failed)
-        return failed;
-    running->http = kube_http_new(
-        &(struct kube_http_options){.auth = running->auth, .user_agent = "tranche-controller"},
+    return cluster_link_open(
+        &running->link,
+        &(struct cluster_link_options){.kubeconfig = given->kubeconfig,
+                                       .context = given->context,
+                                       .manager = MANAGER_CONTROLLER,
+                                       .controller = "tranche.dev/controller",
+                                       .instance = running->identity,
+                                       .on_signal = on_signal,
+                                       .owner = running},
         err);
-    if (!running->http)
-        return -err->code;
-    running->loop = kube_loop_new(kube_http_transport(running->http), clock_real());
-    running->client =
-        kube_client_new(&(struct kube_client_options){.loop = running->loop,
-                                                      .field_manager = MANAGER_CONTROLLER,
-                                                      .seed = (uint64_t)getpid()});
-    running->events =
-        kube_events_new(&(struct kube_event_options){.client = running->client,
-                                                     .controller = "tranche.dev/controller",
-                                                     .instance = running->identity});
-    if (running->signals >= 0)
-        kube_loop_add_descriptor(
-            running->loop,
-            &(struct kube_descriptor){running->signals, POLLIN, on_signal, running});
-    return 0;
 }
 
 static void on_show(void *context, const char *pool, const struct effects *effects)
@@ -188,15 +146,15 @@ static const char *namespace_of(const struct running *running,
 
     if (given->namespace)
         return given->namespace;
-    return pod_namespace && *pod_namespace ? pod_namespace : running->auth->namespace;
+    return pod_namespace && *pod_namespace ? pod_namespace : running->link.auth->namespace;
 }
 
 static int start_controller(struct running *running,
                             const struct controller_command_options *given, struct error *err)
 {
     const struct controller_options wanted = {
-        .client = running->client,
-        .events = given->dry_run ? NULL : running->events,
+        .client = running->link.client,
+        .events = given->dry_run ? NULL : running->link.events,
         .reconcile = controller_reconcile,
         .pool = given->pool,
         .identity = running->identity,
@@ -217,7 +175,7 @@ static int start_controller(struct running *running,
     if (failed || given->once)
         return failed;
     failed = http_endpoints_start(
-        &(struct http_endpoints_options){.loop = running->loop,
+        &(struct http_endpoints_options){.loop = running->link.loop,
                                          .listen = given->listen,
                                          .metrics = controller_metrics_page,
                                          .ready = controller_is_ready,
@@ -249,9 +207,9 @@ static int run_tool(const struct running *running,
                     const struct controller_command_options *given, struct error *err)
 {
     if (given->clean_up)
-        return controller_clean_up(running->client, given->clean_up_s, err);
+        return controller_clean_up(running->link.client, given->clean_up_s, err);
     return controller_check(
-        &(struct controller_check){.client = running->client,
+        &(struct controller_check){.client = running->link.client,
                                    .namespace = namespace_of(running, given),
                                    .lease = given->lease_name,
                                    .json = given->json},
@@ -278,7 +236,7 @@ static int check_options(const struct controller_command_options *given, struct 
 static int run(const void *parsed, struct arguments arguments, struct error *err)
 {
     const struct controller_command_options *given = parsed;
-    CLEANUP(running_done) struct running running = {.signals = -1};
+    CLEANUP(running_done) struct running running = {.link = CLUSTER_LINK_EMPTY};
 
     (void)arguments;
     int wrong = check_options(given, err);
@@ -289,7 +247,7 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     log_set_json(wants_json(given));
     running.identity = make_identity();
     bool tool = given->check || given->clean_up;
-    int failed = tool ? 0 : watch_signals(&running, err);
+    int failed = tool ? 0 : cluster_link_watch_signals(&running.link, err);
     if (!failed)
         failed = connect_api(&running, given, err);
     if (!failed && tool)
@@ -297,7 +255,7 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     if (!failed)
         failed = start_controller(&running, given, err);
     while (!failed && !controller_is_over(running.controller))
-        failed = kube_loop_turn(running.loop, 10 * SECOND_NS, err);
+        failed = kube_loop_turn(running.link.loop, 10 * SECOND_NS, err);
     if (failed)
         return failed;
     failed = controller_end(running.controller, err);
