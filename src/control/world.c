@@ -115,35 +115,6 @@ static void read_nodes(struct world *world)
 
 /* ---- pods ------------------------------------------------------------------------- */
 
-/* Reasons for which a container waits that do not pass by themselves soon. */
-static bool waits_in_trouble(const json_t *container)
-{
-    static const char *const reasons[] = {"CrashLoopBackOff",     "ImagePullBackOff",
-                                          "ErrImagePull",         "CreateContainerConfigError",
-                                          "CreateContainerError", "RunContainerError",
-                                          "InvalidImageName"};
-    const char *reason = text_at(json_at(container, "state", "waiting", NULL), "reason");
-
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (strcmp(reason, reasons[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool is_in_trouble(const json_t *status)
-{
-    const json_t *containers = json_object_get(status, "containerStatuses");
-    size_t index;
-    json_t *container;
-
-    json_array_foreach((json_t *)containers, index, container)
-    {
-        if (waits_in_trouble(container))
-            return true;
-    }
-    return false;
-}
-
 /* The reference of a pod to the GpuService that its label names, or NULL. */
 static const json_t *owner_of(const json_t *json, const char *service)
 {
@@ -297,7 +268,6 @@ static void read_pod(struct world *world, const json_t *json, const struct map *
     pod->ready = node >= 0 && world->nodes.data[node].ready && !pod->meta.deleting &&
                  has_condition(json, "Ready");
     pod->ended = strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
-    pod->failed = pod->ended || is_in_trouble(status);
     pod->draining_since_s = draining_since(json);
     const char *key = arena_printf(&world->arena, "%s/%s", pod->meta.namespace, pod->meta.name);
     pod->in_endpoints = map_find(endpoints, key) >= 0;

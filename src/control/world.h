@@ -87,7 +87,6 @@ struct world_pod {
     double rate_rps;          /* 0 when its GpuService is gone */
     bool ready;               /* condition Ready, not deleting, node Ready */
     bool ended;               /* phase Failed or Succeeded: it never becomes ready again */
-    bool failed;              /* ended, or a container waits in a crash loop */
     int64_t draining_since_s; /* 0: not draining */
     bool in_endpoints;        /* an EndpointSlice of ours lists it as ready */
 };
