@@ -12,7 +12,7 @@
  *                                  patch that is not tied to a resourceVersion
  *
  * Any other call that got no clear answer is `unknown`: it may have been carried out. Ask by
- * name what became of it; kube_client_ensure() does that for creation.
+ * name what became of it.
  */
 #ifndef TRANCHE_KUBE_API_H
 #define TRANCHE_KUBE_API_H
@@ -104,18 +104,6 @@ void kube_client_cancel(struct kube_client *client, uint64_t call);
  * done with) is always filled in and owned by the caller; NULL when nobody asks. */
 int kube_client_call(struct kube_client *client, const struct kube_call *call,
                      struct kube_answer *ret_answer, struct error *err);
-
-/* Creates an object with a deterministic name, however often it is called: AlreadyExists, or
- * no clear answer, leads to a look at what is there. That is taken for ours when its annotation
- * `annotation` has the value that body gives it (a hash of what we want); another value is
- * E_CONFLICT. *ret_object: a new reference to what is there. */
-struct kube_ensure {
-    struct kube_target target;
-    const json_t *body; /* with metadata.annotations[annotation] */
-    const char *annotation;
-};
-int kube_client_ensure(struct kube_client *client, const struct kube_ensure *ensure,
-                       json_t **ret_object, struct error *err);
 
 /* metadata.FIELD of an object when that is text ("uid", "resourceVersion", "name",
  * "namespace"); borrowed; "" otherwise. */

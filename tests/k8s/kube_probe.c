@@ -7,8 +7,6 @@
  *
  *     {"op": "call", "id": 1, "verb": "get", "kind": {...}, "namespace": "default", "name":
  * "a"} → {"id": 1, "status": 200, "error": "E_NONE", "reason": "", "sent": 1, "json": {...}}
- *     {"op": "ensure", "id": 2, "kind": {...}, "namespace": ..., "name": ..., "body": {...},
- *      "annotation": "hash"}
  *     {"op": "watch", "kind": {...}, "page": 2}   → {"heard": "added", "key": "a"} ...,
  * "synced"
  *     {"op": "cache", "id": 3}                    → counts, keys, synced, fresh
@@ -124,21 +122,6 @@ static void run_call(struct probe *probe, const json_t *command)
             call.verb = (enum kube_verb)i;
     kube_client_start(probe->client, &call, on_answer,
                       json_incref(json_object_get(command, "id")));
-}
-
-static void run_ensure(struct probe *probe, const json_t *command)
-{
-    struct kube_kind kind;
-    struct error err = {0};
-    json_t *object = NULL;
-    const struct kube_ensure ensure = {.target = target_of(command, &kind),
-                                       .body = json_object_get(command, "body"),
-                                       .annotation = text_of(command, "annotation")};
-
-    int rc = kube_client_ensure(probe->client, &ensure, &object, &err);
-    say(json_pack("{s:O, s:s, s:s, s:o*}", "id", json_object_get(command, "id"), "error",
-                  error_code_name((enum error_code) - rc), "text", rc < 0 ? err.text : "",
-                  "json", object));
 }
 
 /* ---- the cache ---- */
@@ -276,9 +259,9 @@ static void run_events(struct probe *probe, const json_t *command)
 static const struct {
     const char *op;
     void (*run)(struct probe *probe, const json_t *command);
-} operations[] = {{"call", run_call},       {"ensure", run_ensure}, {"watch", run_watch},
-                  {"cache", run_cache},     {"lease", run_lease},   {"leader", run_leader},
-                  {"release", run_release}, {"event", run_event},   {"events", run_events}};
+} operations[] = {{"call", run_call},   {"watch", run_watch},   {"cache", run_cache},
+                  {"lease", run_lease}, {"leader", run_leader}, {"release", run_release},
+                  {"event", run_event}, {"events", run_events}};
 
 static void run_line(struct probe *probe, const char *line)
 {

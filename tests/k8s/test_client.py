@@ -144,20 +144,6 @@ def test_pages(probe, cluster):
     equal((got["status"], got["error"]), (400, "E_INPUT"), "a wrong token is refused")
 
 
-def test_ensure(probe):
-    def body(value):
-        return widget("e", size=1) | {"metadata": {"name": "e", "annotations": {f"{GROUP}/hash": value}}}
-
-    def ensure(value):
-        return probe.ask("ensure", kind=WIDGET, namespace="default", body=body(value), name="e",
-                         annotation=f"{GROUP}/hash")
-
-    first, second = ensure("1"), ensure("1")
-    equal((first["error"], second["error"], first["json"]["metadata"]["uid"]),
-          ("E_NONE", "E_NONE", second["json"]["metadata"]["uid"]), "what is ours is created once")
-    equal(ensure("2")["error"], "E_CONFLICT", "what is not ours is a conflict")
-
-
 def test_unknown_answers(cluster):
     proxy = cluster.proxy()
     with Probe(cluster.kubeconfig("admin", proxy=proxy)) as probe:
@@ -172,10 +158,6 @@ def test_unknown_answers(cluster):
         lost = probe.call(**on("merge", "lost", body={"metadata": {"resourceVersion": version}, "spec": {"size": 9}}))
         equal((lost["unknown"], lost["sent"], proxy.count("PATCH") - before), (True, 1, 1),
               "so is a patch on a connection that was used before: it is not sent twice behind our back")
-        proxy.fault("POST", "/widgets", lose_answer=True)
-        body = widget("lost-2") | {"metadata": {"name": "lost-2", "annotations": {"hash": "1"}}}
-        done = probe.ask("ensure", kind=WIDGET, namespace="default", name="lost-2", body=body, annotation="hash")
-        equal(done["error"], "E_NONE", "ensure finds out", )
         proxy.fault("GET", "/widgets", status=429, retry_after=1, times=1)
         got = probe.call(**on("get", "lost"))
         equal((got["status"], got["sent"]), (200, 2), "429 is sent again")
@@ -289,7 +271,6 @@ def main():
         test_apply(probe, cluster)
         test_status(probe, cluster)
         test_pages(probe, cluster)
-        test_ensure(probe)
         test_unknown_answers(cluster)
         test_events(probe, cluster)
         test_rights(cluster)

@@ -138,6 +138,7 @@ static const struct {
      "Forbidden",
      1,
      false},
+    {"409 of a create", CREATE, {{409, EXISTS}}, E_CONFLICT, "AlreadyExists", 1, false},
     {"409 of a patch", TIED_PATCH, {{409, CONFLICT}}, E_CONFLICT, "Conflict", 1, false},
     {"410",
      GET,
@@ -292,41 +293,6 @@ static void test_large_answer(void **state)
     assert_non_null(strstr(err.text, "larger than 64 bytes"));
 }
 
-static const struct {
-    struct server_step steps[2];
-    const char *hash;
-    int code;
-    size_t requests;
-} ensure_table[] = {
-    {{{201, POD}}, "h1", 0, 1},                         /* made */
-    {{{409, EXISTS}, {200, POD}}, "h1", 0, 2},          /* made before */
-    {{{504}, {200, POD}}, "h1", 0, 2},                  /* made, but the answer was lost */
-    {{{409, EXISTS}, {200, POD}}, "h2", E_CONFLICT, 2}, /* another's */
-    {{{500}, {404, "{}"}}, "h1", E_IO, 2},              /* not made after all */
-    {{{403, "{}"}}, "h1", E_USAGE, 1},
-};
-
-static void test_ensure(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(ensure_table); i++) {
-        WORLD(world, ensure_table[i].steps, 0);
-        json_t *body = json_pack("{s:{s:s, s:{s:s}}}", "metadata", "name", "a", "annotations",
-                                 "hash", ensure_table[i].hash);
-        json_t *object = NULL;
-        struct error err = {0};
-        const struct kube_ensure ensure = {.target = POD_A, .body = body, .annotation = "hash"};
-        int rc = kube_client_ensure(world.client, &ensure, &object, &err);
-        if (rc != -ensure_table[i].code ||
-            server_requests(&world.server) != ensure_table[i].requests)
-            fail_msg("case %zu: %d %s", i, rc, err.text);
-        if (rc == 0)
-            assert_string_equal(kube_metadata(object, "uid"), "u");
-        json_decref(object);
-        json_decref(body);
-    }
-}
-
 /* The token in the file is replaced; the server wants the new one. */
 static void test_token_is_read_again(void **state)
 {
@@ -385,7 +351,6 @@ int main(void)
         cmocka_unit_test(test_stall_is_timeout),
         cmocka_unit_test(test_used_connection_hangs_up),
         cmocka_unit_test(test_large_answer),
-        cmocka_unit_test(test_ensure),
         cmocka_unit_test(test_token_is_read_again),
         cmocka_unit_test(test_no_server),
     };
