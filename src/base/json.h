@@ -47,6 +47,9 @@ struct json_place {
 int json_error_at(const struct json_place *place, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Text under key, borrowed; "" when there is none. */
+const char *json_text(const json_t *object, const char *key);
+
 /* Typed getters: when `required` is false and the key is absent or null, *ret stays. */
 int json_get_text(const struct json_place *place, const json_t *object, const char *key,
                   bool required, const char **ret, struct error *err);

@@ -12,6 +12,13 @@
 
 enum { SHOWN_LIMIT = 40 }; /* bytes of a wrong value that a message shows */
 
+const char *json_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
 static void add_path(const struct json_place *place, struct str *path)
 {
     if (!place->parent)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "cli/bench_options.h"
 #include "cli/output.h"
@@ -110,12 +111,6 @@ static int probe_all(const struct probe_command_options *given, const struct pro
     return failure;
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
-
 /* The table, and how many checks failed. */
 static size_t add_table(const json_t *list, struct str *text)
 {
@@ -130,11 +125,11 @@ static size_t add_table(const json_t *list, struct str *text)
     {
         json_array_foreach(json_object_get(framework, "checks"), k, check)
         {
-            failed += strcmp(text_of(check, "verdict"), "fail") == 0;
-            table_add(table, text_of(framework, "name"));
-            table_add(table, text_of(check, "check"));
-            table_add(table, text_of(check, "verdict"));
-            table_add(table, text_of(check, "detail"));
+            failed += strcmp(json_text(check, "verdict"), "fail") == 0;
+            table_add(table, json_text(framework, "name"));
+            table_add(table, json_text(check, "check"));
+            table_add(table, json_text(check, "verdict"));
+            table_add(table, json_text(check, "detail"));
         }
     }
     table_write(table, text);

@@ -13,12 +13,6 @@
 
 enum { EVENTS_SHOWN = 8 };
 
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-    return text ? text : "";
-}
-
 static double number_of(const json_t *json, const char *key)
 {
     return json_number_value(json_object_get(json, key));
@@ -36,8 +30,8 @@ static void add_optional(struct table *table, const json_t *json, const char *ke
 static void head_text(const json_t *status, struct str *text)
 {
     const json_t *change = json_object_get(status, "change");
-    str_addf(text, "%s at http://%s:%d%s\n", text_of(status, "phase"),
-             text_of(status, "address"), (int)number_of(status, "port"),
+    str_addf(text, "%s at http://%s:%d%s\n", json_text(status, "phase"),
+             json_text(status, "address"), (int)number_of(status, "port"),
              json_is_true(json_object_get(status, "emulated")) ? ", cpu-slice (emulated)" : "");
     if (json_is_object(change))
         str_addf(text, "change %d: %d of %d actions done, %zu under way\n",
@@ -65,11 +59,11 @@ static void instances_text(const json_t *status, struct str *text)
     {
         json_array_foreach(json_object_get(gpu, "instances"), i, instance)
         {
-            table_add(table, text_of(gpu, "id"));
-            table_addf(table, "%s@%d", text_of(instance, "slice"),
+            table_add(table, json_text(gpu, "id"));
+            table_addf(table, "%s@%d", json_text(instance, "slice"),
                        (int)number_of(instance, "start"));
-            table_add(table, text_of(instance, "service"));
-            table_add(table, text_of(instance, "state"));
+            table_add(table, json_text(instance, "service"));
+            table_add(table, json_text(instance, "state"));
             table_add_number(table, number_of(instance, "rate_rps"), 1);
             table_add_number(table, number_of(instance, "weight"), 0);
             table_add_number(table, number_of(instance, "outstanding"), 0);
@@ -99,7 +93,7 @@ static void services_text(const json_t *status, struct str *text)
     json_t *service;
     json_array_foreach(json_object_get(status, "services"), index, service)
     {
-        table_add(table, text_of(service, "name"));
+        table_add(table, json_text(service, "name"));
         table_add_number(table, number_of(service, "required_rps"), 1);
         table_add_number(table, number_of(service, "ready_rps"), 1);
         table_add_number(table, number_of(service, "rate_rps"), 1);
@@ -120,10 +114,10 @@ static void training_text(const json_t *status, struct str *text)
     json_t *service;
     json_array_foreach(json_object_get(status, "services"), index, service)
     {
-        if (strcmp(text_of(service, "task"), "training") != 0)
+        if (strcmp(json_text(service, "task"), "training") != 0)
             continue;
         str_addf(text, "%s trains: %.2f steps/s, %.1f samples/s, %.0f steps so far",
-                 text_of(service, "name"), number_of(service, "steps_per_s"),
+                 json_text(service, "name"), number_of(service, "steps_per_s"),
                  number_of(service, "samples_per_s"), number_of(service, "steps"));
         if (json_is_number(json_object_get(service, "loss")))
             str_addf(text, ", loss %.4g", number_of(service, "loss"));
@@ -137,9 +131,9 @@ static void events_text(const json_t *status, struct str *text)
     size_t count = json_array_size(events);
     for (size_t i = count > EVENTS_SHOWN ? count - EVENTS_SHOWN : 0; i < count; i++) {
         const json_t *event = json_array_get(events, i);
-        str_addf(text, "%s %s%s\n", text_of(event, "time"),
-                 strcmp(text_of(event, "level"), "info") == 0 ? "" : "! ",
-                 text_of(event, "text"));
+        str_addf(text, "%s %s%s\n", json_text(event, "time"),
+                 strcmp(json_text(event, "level"), "info") == 0 ? "" : "! ",
+                 json_text(event, "text"));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "control/actuator_internal.h"
 #include "mig/layout.h"

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "control/actuator_dra.h"
 #include "control/actuator_internal.h"
 

@@ -27,8 +27,6 @@ const char *object_note(const json_t *object, const char *key);
 /* The object under key, made when it is not there or is none; borrowed. */
 json_t *json_child(json_t *object, const char *key);
 json_t *json_child_list(json_t *object, const char *key);
-/* Text under key, or "". */
-const char *json_text(const json_t *object, const char *key);
 /* A text of hex digits that names these bytes; `digits` of them, at most 64. */
 void hash_text(const char *text, size_t digits, char *ret);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "control/actuator_internal.h"
 
 /* --- names --- */
@@ -32,12 +33,6 @@ void resource_name(const char *prefix, const struct mig_profile *profile, char r
 }
 
 /* --- JSON --- */
-
-const char *json_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 const char *object_label(const json_t *object, const char *key)
 {

@@ -5,20 +5,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "control/resources.h"
 #include "control/timestamp.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
 
 static json_t *find(const json_t *conditions, const char *type)
 {
     for (size_t i = 0; i < json_array_size(conditions); i++)
-        if (strcmp(text_of(json_array_get(conditions, i), "type"), type) == 0)
+        if (strcmp(json_text(json_array_get(conditions, i), "type"), type) == 0)
             return json_array_get(conditions, i);
     return NULL;
 }
@@ -27,7 +21,7 @@ bool condition_is_true(const json_t *object, const char *type)
 {
     const json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
 
-    return strcmp(text_of(find(conditions, type), "status"), "True") == 0;
+    return strcmp(json_text(find(conditions, type), "status"), "True") == 0;
 }
 
 static json_t *make(const struct condition *condition, const char *since)
@@ -53,8 +47,8 @@ bool condition_set(json_t *conditions, const struct condition *condition, int64_
     assert(json_is_array(conditions) && *condition->type && *condition->reason);
     timestamp_format(now_s, since);
     bool same_status =
-        strcmp(text_of(old, "status"), condition->is_true ? "True" : "False") == 0;
-    const char *kept = text_of(old, "lastTransitionTime");
+        strcmp(json_text(old, "status"), condition->is_true ? "True" : "False") == 0;
+    const char *kept = json_text(old, "lastTransitionTime");
     json_t *made = make(condition, same_status && *kept ? kept : since);
     if (!old) {
         json_array_append_new(conditions, made);

@@ -83,13 +83,6 @@ static void find(struct preflight *preflight, enum finding_level level, const ch
                                           arena_strdup(&preflight->report->arena, text.bytes)};
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
 /* The API server's version: /version is no object, so it goes past the client. */
 
 struct version_wait {
@@ -145,7 +138,7 @@ static int ask_version(struct preflight *preflight, struct error *err)
     if (!wait.json)
         return error_set(err, wait.status == 401 || wait.status == 403 ? E_USAGE : E_IO,
                          "the API server answered %d when asked for its version", wait.status);
-    report->version = arena_strdup(&report->arena, text_of(wait.json, "gitVersion"));
+    report->version = arena_strdup(&report->arena, json_text(wait.json, "gitVersion"));
     json_decref(wait.json);
     read_version(report);
     bool old = report->major < 1 || (report->major == 1 && report->minor < MINOR_LEAST);
@@ -175,7 +168,7 @@ static int list_all(struct preflight *preflight, const struct kube_kind *kind,
         }
         json_array_extend(items, json_object_get(answer.json, "items"));
         free(more);
-        more = xstrdup(text_of(json_object_get(answer.json, "metadata"), "continue"));
+        more = xstrdup(json_text(json_object_get(answer.json, "metadata"), "continue"));
         kube_answer_done(&answer);
     } while (*more);
     *ret_items = STEAL(items);
@@ -201,7 +194,7 @@ static int ask_definition(struct preflight *preflight, const struct schema_kind 
         const json_t *metadata = json_object_get(answer.json, "metadata");
         definition.hash =
             arena_strdup(&report->arena,
-                         text_of(json_object_get(metadata, "annotations"), SCHEMA_HASH_NOTE));
+                         json_text(json_object_get(metadata, "annotations"), SCHEMA_HASH_NOTE));
         definition.state =
             strcmp(definition.hash, wanted) == 0 ? DEFINITION_CURRENT : DEFINITION_OTHER;
     } else if (answer.status == 403) {
@@ -248,7 +241,7 @@ static bool offers_partitions(const json_t *slice)
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
-        if (strstr(text_of(device, "name"), "-mig-") &&
+        if (strstr(json_text(device, "name"), "-mig-") &&
             json_array_size(json_object_get(device, "consumesCounters")) > 0)
             return true;
     }
@@ -257,7 +250,7 @@ static bool offers_partitions(const json_t *slice)
 
 static bool is_of_driver(const json_t *slice)
 {
-    return strcmp(text_of(json_object_get(slice, "spec"), "driver"), DRA_DRIVER) == 0;
+    return strcmp(json_text(json_object_get(slice, "spec"), "driver"), DRA_DRIVER) == 0;
 }
 
 static int ask_dra(struct preflight *preflight, struct error *err)
@@ -315,7 +308,7 @@ static bool has_partitions(const struct preflight *preflight, const json_t *node
     for (size_t i = 0; i < json_array_size(preflight->slices); i++) {
         const json_t *slice = json_array_get(preflight->slices, i);
         if (is_of_driver(slice) && offers_partitions(slice) &&
-            strcmp(text_of(json_object_get(slice, "spec"), "nodeName"), name) == 0)
+            strcmp(json_text(json_object_get(slice, "spec"), "nodeName"), name) == 0)
             return true;
     }
     return false;
@@ -392,7 +385,7 @@ static void ask_owners(struct preflight *preflight)
         const json_t *node = json_array_get(preflight->nodes, i);
         const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels");
         const char *text =
-            conflict_of(*text_of(labels, LABEL_MIG_CONFIG) != '\0',
+            conflict_of(*json_text(labels, LABEL_MIG_CONFIG) != '\0',
                         has_partitions(preflight, node), actuator_of_node(preflight, node));
         if (!text)
             continue;

@@ -9,15 +9,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "control/kinds.h"
 #include "control/schema.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
 
 void object_meta_read(const json_t *object, struct object_meta *ret_meta)
 {
@@ -31,10 +25,10 @@ void object_meta_read(const json_t *object, struct object_meta *ret_meta)
         has_finalizer |= finalizer && strcmp(finalizer, FINALIZER) == 0;
     }
     *ret_meta = (struct object_meta){
-        .namespace = text_of(metadata, "namespace"),
-        .name = text_of(metadata, "name"),
-        .uid = text_of(metadata, "uid"),
-        .resource_version = text_of(metadata, "resourceVersion"),
+        .namespace = json_text(metadata, "namespace"),
+        .name = json_text(metadata, "name"),
+        .uid = json_text(metadata, "uid"),
+        .resource_version = json_text(metadata, "resourceVersion"),
         .generation = json_integer_value(json_object_get(metadata, "generation")),
         .deleting = json_is_string(json_object_get(metadata, "deletionTimestamp")),
         .has_finalizer = has_finalizer,

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "control/actuator.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
@@ -18,16 +19,9 @@
 
 enum { SLICE_MAX_BYTES = 32 };
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
 static const char *note_of(const json_t *object, const char *note)
 {
-    return text_at(json_at(object, "metadata", "annotations", NULL), note);
+    return json_text(json_at(object, "metadata", "annotations", NULL), note);
 }
 
 static void add_fault(struct world *world, const struct kube_kind *kind, const json_t *object,
@@ -87,7 +81,7 @@ static bool has_taint(const json_t *node, const char *key)
 
     json_array_foreach((json_t *)taints, index, taint)
     {
-        if (strcmp(text_at(taint, "key"), key) == 0)
+        if (strcmp(json_text(taint, "key"), key) == 0)
             return true;
     }
     return false;
@@ -100,7 +94,7 @@ static void read_nodes(struct world *world)
     for (size_t i = 0; i < list->count; i++) {
         const json_t *json = list->items[i];
         struct world_node node = {
-            .name = text_at(json_object_get(json, "metadata"), "name"),
+            .name = json_text(json_object_get(json, "metadata"), "name"),
             .ready = has_condition(json, "Ready"),
             .cordoned = json_is_true(json_at(json, "spec", "unschedulable", NULL)),
             .out_of_service = has_taint(json, "node.kubernetes.io/out-of-service"),
@@ -124,10 +118,10 @@ static const json_t *owner_of(const json_t *json, const char *service)
 
     json_array_foreach((json_t *)owners, index, owner)
     {
-        if (strcmp(text_at(owner, "kind"), KIND_GPU_SERVICE.kind) == 0 &&
-            strncmp(text_at(owner, "apiVersion"), CONTROL_GROUP "/",
+        if (strcmp(json_text(owner, "kind"), KIND_GPU_SERVICE.kind) == 0 &&
+            strncmp(json_text(owner, "apiVersion"), CONTROL_GROUP "/",
                     strlen(CONTROL_GROUP "/")) == 0 &&
-            strcmp(text_at(owner, "name"), service) == 0)
+            strcmp(json_text(owner, "name"), service) == 0)
             return owner;
     }
     return NULL;
@@ -144,9 +138,10 @@ static const char *service_uid(const struct world *world, const struct world_pod
     for (size_t i = 0; i < world->faults.count; i++) {
         const struct world_fault *fault = &world->faults.data[i];
         const json_t *metadata = json_object_get(fault->object, "metadata");
-        if (fault->kind == &KIND_GPU_SERVICE && strcmp(text_at(metadata, "name"), name) == 0 &&
-            strcmp(text_at(metadata, "namespace"), pod->meta.namespace) == 0)
-            return text_at(metadata, "uid");
+        if (fault->kind == &KIND_GPU_SERVICE &&
+            strcmp(json_text(metadata, "name"), name) == 0 &&
+            strcmp(json_text(metadata, "namespace"), pod->meta.namespace) == 0)
+            return json_text(metadata, "uid");
     }
     return "";
 }
@@ -214,7 +209,7 @@ static void collect_endpoints(const struct world *world, struct map *ret_ready)
                 continue;
             str_clear(&key);
             str_addf(&key, "%s/%s", kube_metadata(list->items[i], "namespace"),
-                     text_at(json_object_get(endpoint, "targetRef"), "name"));
+                     json_text(json_object_get(endpoint, "targetRef"), "name"));
             map_put(ret_ready, key.bytes, NULL);
         }
     }
@@ -237,22 +232,22 @@ static bool is_orphan(const struct world *world, const json_t *json,
 {
     const json_t *owner = owner_of(json, strchr(pod->service, '/') + 1);
 
-    return strcmp(text_at(owner, "uid"), service_uid(world, pod)) != 0;
+    return strcmp(json_text(owner, "uid"), service_uid(world, pod)) != 0;
 }
 
 static void read_pod(struct world *world, const json_t *json, const struct map *endpoints)
 {
     struct world_pod read = {0}, *pod = &read;
     const json_t *status = json_object_get(json, "status");
-    const char *phase = text_at(status, "phase");
+    const char *phase = json_text(status, "phase");
 
     object_meta_read(json, &pod->meta);
     pod->service =
         arena_printf(&world->arena, "%s/%s", pod->meta.namespace,
-                     text_at(json_at(json, "metadata", "labels", NULL), LABEL_SERVICE));
+                     json_text(json_at(json, "metadata", "labels", NULL), LABEL_SERVICE));
     pod->gpu_uuid = note_of(json, NOTE_GPU);
-    pod->node = text_at(json_object_get(json, "spec"), "nodeName");
-    pod->ip = text_at(status, "podIP");
+    pod->node = json_text(json_object_get(json, "spec"), "nodeName");
+    pod->ip = json_text(status, "podIP");
     pod->transition = note_of(json, NOTE_TRANSITION);
     pod->slice = note_of(json, NOTE_SLICE);
     pod->template_hash = note_of(json, NOTE_TEMPLATE);
@@ -355,8 +350,9 @@ bool world_is_unreadable(const struct world *world, const char *namespace, const
     for (size_t i = 0; i < world->faults.count; i++) {
         const struct world_fault *fault = &world->faults.data[i];
         const json_t *metadata = json_object_get(fault->object, "metadata");
-        if (fault->kind == &KIND_GPU_SERVICE && strcmp(text_at(metadata, "name"), name) == 0 &&
-            strcmp(text_at(metadata, "namespace"), namespace) == 0)
+        if (fault->kind == &KIND_GPU_SERVICE &&
+            strcmp(json_text(metadata, "name"), name) == 0 &&
+            strcmp(json_text(metadata, "namespace"), namespace) == 0)
             return true;
     }
     return false;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "control/actuator_internal.h"
 #include "control/reconcile.h"
 
