@@ -51,7 +51,7 @@ void actuator_slot_name(const struct actuator_slot *slot, const char *prefix, ch
 
     snprintf(key, sizeof key, "%s/%s/%s/%d/%s", prefix, uuid, slice, slot->start,
              slot->transition ? slot->transition : "");
-    hash_text(key, HASH_DIGITS, hash);
+    text_hash(key, HASH_DIGITS, hash);
     snprintf(start, sizeof start, "-%d-", slot->start);
     uuid += text_starts_with(uuid, "GPU-") ? 4 : 0;
     add_label_part(ret_name, &length, prefix, PREFIX_MOST);

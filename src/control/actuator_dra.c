@@ -398,7 +398,7 @@ static json_t *claim_notes(const struct gpu_pool *pool, const struct actuator_sl
     char start[16], hash[17];
 
     snprintf(start, sizeof start, "%d", slot->start);
-    hash_text(text, 16, hash);
+    text_hash(text, 16, hash);
     json_t *notes = json_pack("{s:s, s:s, s:s, s:s}", NOTE_GPU, slot->gpu->uuid, NOTE_SLICE,
                               slot->gpu->board->profiles[slot->profile].name, NOTE_START, start,
                               NOTE_HASH, hash);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the actuators share: reading labels and annotations, pinning a pod to a node, finding
+ * What the actuators share: pinning a pod to a node, finding
  * who else drives a node's MIG state, and desired layouts in NodeGpuState. Pure.
  */
 #ifndef TRANCHE_CONTROL_ACTUATOR_INTERNAL_H
@@ -8,6 +8,7 @@
 
 #include "control/actuator.h"
 #include "control/kinds.h"
+#include "control/object.h"
 
 #define DRA_DRIVER                "gpu.nvidia.com"
 #define LABEL_MIG_CONFIG          "nvidia.com/mig.config"
@@ -20,15 +21,6 @@
 #define NOTE_SIMULATED_SINCE      "tranche.dev/simulated-since"
 #define CONDITION_SYNCED          "Synced"
 #define CONDITION_DRIVER_CONFLICT "DriverConflict"
-
-/* metadata.labels[key], metadata.annotations[key]; "" when there is none. */
-const char *object_label(const json_t *object, const char *key);
-const char *object_note(const json_t *object, const char *key);
-/* The object under key, made when it is not there or is none; borrowed. */
-json_t *json_child(json_t *object, const char *key);
-json_t *json_child_list(json_t *object, const char *key);
-/* A text of hex digits that names these bytes; `digits` of them, at most 64. */
-void hash_text(const char *text, size_t digits, char *ret);
 
 /* Lets a pod run on this node alone, whatever else it asks for. */
 void pod_pin(json_t *pod, const char *node);

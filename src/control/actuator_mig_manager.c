@@ -115,7 +115,7 @@ static void config_name(const json_t *layouts, const struct mig_board *board,
     char hash[13];
 
     str_addf(&key, "%s %s", board->slug, text);
-    hash_text(key.bytes, 12, hash);
+    text_hash(key.bytes, 12, hash);
     snprintf(ret, CONFIG_NAME_SIZE, CONFIG_PREFIX "%s", hash);
 }
 

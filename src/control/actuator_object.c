@@ -8,21 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "control/actuator_internal.h"
 
 /* --- names --- */
-
-void hash_text(const char *text, size_t digits, char *ret)
-{
-    char sum[72];
-
-    assert(digits <= 64);
-    file_sha256(text, strlen(text), sum);
-    memcpy(ret, sum + strlen("sha256:"), digits);
-    ret[digits] = '\0';
-}
 
 void resource_name(const char *prefix, const struct mig_profile *profile, char ret_name[64])
 {
@@ -30,39 +19,6 @@ void resource_name(const char *prefix, const struct mig_profile *profile, char r
     for (char *at = ret_name + strlen(prefix); *at; at++)
         if (!isalnum((unsigned char)*at) && *at != '.' && *at != '-')
             *at = '.';
-}
-
-/* --- JSON --- */
-
-const char *object_label(const json_t *object, const char *key)
-{
-    return json_text(json_object_get(json_object_get(object, "metadata"), "labels"), key);
-}
-
-const char *object_note(const json_t *object, const char *key)
-{
-    return json_text(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
-}
-
-static json_t *child_of(json_t *object, const char *key, json_t *(*make)(void), json_type type)
-{
-    json_t *child = json_object_get(object, key);
-
-    assert(json_is_object(object));
-    if (child && json_typeof(child) == type)
-        return child;
-    json_object_set_new(object, key, make());
-    return json_object_get(object, key);
-}
-
-json_t *json_child(json_t *object, const char *key)
-{
-    return child_of(object, key, json_object, JSON_OBJECT);
-}
-
-json_t *json_child_list(json_t *object, const char *key)
-{
-    return child_of(object, key, json_array, JSON_ARRAY);
 }
 
 /* --- devices of a ResourceSlice --- */

@@ -98,7 +98,7 @@ static const char *simulated_uuid(struct world *world, const char *prefix, const
 {
     char hash[33];
 
-    hash_text(key, 32, hash);
+    text_hash(key, 32, hash);
     return arena_printf(&world->arena, "%s-%.8s-%.4s-%.4s-%.4s-%.12s", prefix, hash, hash + 8,
                         hash + 12, hash + 16, hash + 20);
 }

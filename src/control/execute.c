@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "control/kinds.h"
+#include "control/object.h"
 
 enum { WINDOW = 16 };
 
@@ -222,10 +223,7 @@ static void look(struct job *job, enum job_phase phase)
 
 static bool is_ours(const json_t *object)
 {
-    const char *manager = json_string_value(json_object_get(
-        json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_MANAGED_BY));
-
-    return manager && strcmp(manager, "tranche") == 0;
+    return strcmp(object_label(object, LABEL_MANAGED_BY), "tranche") == 0;
 }
 
 /* Somebody else's object has the name: it stays as it is, and its events say why nothing
@@ -292,10 +290,7 @@ static void on_looked(struct job *job, const struct kube_answer *answer)
 
 static const char *hash_of(const json_t *object)
 {
-    const char *hash = json_string_value(json_object_get(
-        json_object_get(json_object_get(object, "metadata"), "annotations"), NOTE_HASH));
-
-    return hash ? hash : "";
+    return object_note(object, NOTE_HASH);
 }
 
 /* After a creation that met something, or whose end is unknown. */

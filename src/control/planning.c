@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/status_edit.h"
 #include "control/timestamp.h"
 #include "plan/run.h"
@@ -122,9 +122,7 @@ void planning_hash(const struct pool_view *view, char ret_hash[INPUT_HASH_SIZE])
 
 static const char *pool_status_text(const struct gpu_pool *pool, const char *key)
 {
-    const char *text = json_string_value(json_at(pool->meta.json, "status", key, NULL));
-
-    return text ? text : "";
+    return json_text(json_object_get(pool->meta.json, "status"), key);
 }
 
 /* The plan cannot be carried out as it is. */

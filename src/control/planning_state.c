@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "control/json_covers.h"
+#include "control/object.h"
 #include "control/planning.h"
 
 static const double TOLERANCE = 1e-9;

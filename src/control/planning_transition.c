@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/planning.h"
 #include "transition/plan.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/planning.h"
 #include "control/timestamp.h"
 
@@ -37,21 +37,9 @@ static json_t *int_text(int value)
     return number_text(value);
 }
 
-/* The object under key, made when it is not there; borrowed. */
-static json_t *child(json_t *object, const char *key)
-{
-    json_t *there = json_object_get(object, key);
-
-    if (json_is_object(there))
-        return there;
-    there = json_object();
-    json_object_set_new(object, key, there);
-    return there;
-}
-
 static void add_labels(json_t *metadata, const struct pod_request *request)
 {
-    json_t *labels = child(metadata, "labels");
+    json_t *labels = json_child(metadata, "labels");
 
     json_object_set_new(labels, LABEL_MANAGED_BY, json_string("tranche"));
     json_object_set_new(labels, LABEL_POOL, json_string(request->pool));
@@ -60,7 +48,7 @@ static void add_labels(json_t *metadata, const struct pod_request *request)
 
 static void add_notes(json_t *metadata, const struct pod_request *request)
 {
-    json_t *notes = child(metadata, "annotations");
+    json_t *notes = json_child(metadata, "annotations");
     const struct world_gpu *gpu = request->gpu;
     char template[TEMPLATE_HASH_SIZE];
     CLEANUP(free_ptr) char *epoch = xasprintf("%lld", request->epoch);

@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "kube/api.h"
 
 bool pod_is_serving(const struct world_pod *pod)
@@ -37,10 +37,7 @@ static struct view_service *get_service(struct pool_view *view, const char *name
 
 bool pool_view_is_own(const struct pool_view *view, const struct world_pod *pod)
 {
-    const char *label =
-        json_string_value(json_at(pod->meta.json, "metadata", "labels", LABEL_POOL, NULL));
-
-    return label && strcmp(label, view->pool->meta.name) == 0;
+    return strcmp(object_label(pod->meta.json, LABEL_POOL), view->pool->meta.name) == 0;
 }
 
 static void add_pod(struct pool_view *view, size_t index)
@@ -195,24 +192,4 @@ struct transition_object *pool_open_transition(struct world *world, const struct
             first = object;
     }
     return first;
-}
-
-/* ---- hashes ----------------------------------------------------------------------- */
-
-void text_hash(const char *text, size_t digits, char *ret_hash)
-{
-    char hash[72];
-
-    assert(digits <= 64);
-    file_sha256(text, strlen(text), hash);
-    memcpy(ret_hash, hash + strlen("sha256:"), digits);
-    ret_hash[digits] = '\0';
-}
-
-void json_hash(const json_t *json, size_t digits, char *ret_hash)
-{
-    CLEANUP(free_ptr)
-    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-
-    text_hash(text ? text : "", digits, ret_hash);
 }

@@ -73,9 +73,4 @@ bool transition_is_closed(const struct transition_object *object);
 struct transition_object *pool_open_transition(struct world *world,
                                                const struct gpu_pool *pool);
 
-/* The first `digits` hexadecimal digits of the SHA-256 of a text. */
-void text_hash(const char *text, size_t digits, char *ret_hash);
-/* Of JSON, keys sorted. */
-void json_hash(const json_t *json, size_t digits, char *ret_hash);
-
 #endif

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/pool_view.h"
 #include "control/reconcile.h"
 #include "kube/api.h"
@@ -85,13 +86,6 @@ static void there_done(struct there *there)
     free(there->wanted);
 }
 
-static const char *label_of(const json_t *object, const char *label)
-{
-    const char *text = json_string_value(json_at(object, "metadata", "labels", label, NULL));
-
-    return text ? text : "";
-}
-
 /* Applies an object that is not there, or not as it should be. */
 static void want(struct router *router, struct there *there, json_t *object)
 {
@@ -128,15 +122,15 @@ static bool is_there(const struct there *there, const struct gpu_service *servic
 static bool is_unreadable(const struct router *router, const json_t *object)
 {
     return world_is_unreadable(router->world, kube_metadata(object, "namespace"),
-                               label_of(object, LABEL_SERVICE));
+                               object_label(object, LABEL_SERVICE));
 }
 
 /* The chain of the GpuService that an object is for. */
 static unsigned chain_of(const struct router *router, const json_t *object)
 {
     CLEANUP(free_ptr)
-    char *name =
-        xasprintf("%s/%s", kube_metadata(object, "namespace"), label_of(object, LABEL_SERVICE));
+    char *name = xasprintf("%s/%s", kube_metadata(object, "namespace"),
+                           object_label(object, LABEL_SERVICE));
 
     return (unsigned)(world_find_service(router->world, name) + 1);
 }
@@ -145,8 +139,8 @@ static void delete_unwanted(struct router *router, struct there *there)
 {
     for (size_t i = 0; i < there->names.count; i++) {
         const json_t *object = there->list->items[i];
-        bool ours = strcmp(label_of(object, LABEL_POOL), router->pool->meta.name) == 0 &&
-                    strcmp(label_of(object, LABEL_MANAGED_BY), "tranche") == 0;
+        bool ours = strcmp(object_label(object, LABEL_POOL), router->pool->meta.name) == 0 &&
+                    strcmp(object_label(object, LABEL_MANAGED_BY), "tranche") == 0;
         if (!ours || there->wanted[i] || *kube_metadata(object, "deletionTimestamp") ||
             is_unreadable(router, object))
             continue;
@@ -514,7 +508,7 @@ static void index_slices(struct router *router)
         const json_t *slice = router->slices.list->items[i];
         str_clear(&key);
         str_addf(&key, "%s/%s", kube_metadata(slice, "namespace"),
-                 label_of(slice, SLICE_SERVICE_LABEL));
+                 object_label(slice, SLICE_SERVICE_LABEL));
         struct positions *positions = map_get(&router->slices_of, key.bytes);
         if (!positions) {
             positions = xcalloc(1, sizeof *positions);

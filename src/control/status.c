@@ -6,8 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/planning.h"
 #include "control/resource_fields.h"
 #include "control/routing.h"
@@ -262,9 +264,7 @@ static json_t *conflicts_json(const struct teller *teller)
 
 static bool has_reason(const json_t *condition, const char *reason)
 {
-    const char *text = json_string_value(json_object_get(condition, "reason"));
-
-    return text && strcmp(text, reason) == 0;
+    return strcmp(json_text(condition, "reason"), reason) == 0;
 }
 
 static void tell_ready(const struct teller *teller, const struct pool_figures *figures,
@@ -299,10 +299,8 @@ static void tell_pool_conditions(const struct teller *teller,
 
 static bool is_foreign(const struct world_fault *fault, const struct gpu_pool *pool)
 {
-    const char *label =
-        json_string_value(json_at(fault->object, "metadata", "labels", LABEL_POOL, NULL));
-
-    return fault->kind == &KUBE_POD && label && strcmp(label, pool->meta.name) == 0;
+    return fault->kind == &KUBE_POD &&
+           strcmp(object_label(fault->object, LABEL_POOL), pool->meta.name) == 0;
 }
 
 /* Pods that have our labels and that we did not make. False: there is none. */
@@ -572,11 +570,8 @@ struct aged_list {
 static int compare_age(const void *a, const void *b)
 {
     const struct aged *left = a, *right = b;
-    const char *x = json_string_value(
-                   json_at(left->meta->json, "metadata", "creationTimestamp", NULL)),
-               *y = json_string_value(
-                   json_at(right->meta->json, "metadata", "creationTimestamp", NULL));
-    int order = strcmp(y ? y : "", x ? x : ""); /* the newest first */
+    int order = strcmp(kube_metadata(right->meta->json, "creationTimestamp"),
+                       kube_metadata(left->meta->json, "creationTimestamp")); /* newest first */
 
     return order ? order : strcmp(left->meta->name, right->meta->name);
 }

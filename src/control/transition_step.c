@@ -21,8 +21,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/planning.h"
 #include "control/pod_object.h"
 #include "control/status_edit.h"
@@ -387,9 +389,8 @@ static bool waits_for_other_pool(const struct step *step,
 
     if (action->kind != ACTION_DRAIN || !pod || pool_view_is_own(&step->view, pod))
         return false;
-    const char *label =
-        json_string_value(json_at(pod->meta.json, "metadata", "labels", LABEL_POOL, NULL));
-    for (size_t i = 0; label && i < step->view.world->pools.count; i++)
+    const char *label = object_label(pod->meta.json, LABEL_POOL);
+    for (size_t i = 0; i < step->view.world->pools.count; i++)
         if (strcmp(step->view.world->pools.data[i].meta.name, label) == 0)
             return true;
     return false;
@@ -691,9 +692,7 @@ static void find_stuck(struct step *step)
 
 static bool is_status(const json_t *condition, const char *status)
 {
-    const char *text = json_string_value(json_object_get(condition, "status"));
-
-    return text && strcmp(text, status) == 0;
+    return strcmp(json_text(condition, "status"), status) == 0;
 }
 
 static void tell_stalled(struct step *step, struct status_edit *edit)

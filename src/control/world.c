@@ -12,17 +12,13 @@
 #include "control/actuator.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/pool_nodes.h"
 #include "control/resource_fields.h"
 #include "control/timestamp.h"
 #include "kube/api.h"
 
 enum { SLICE_MAX_BYTES = 32 };
-
-static const char *note_of(const json_t *object, const char *note)
-{
-    return json_text(json_at(object, "metadata", "annotations", NULL), note);
-}
 
 static void add_fault(struct world *world, const struct kube_kind *kind, const json_t *object,
                       const struct error *err)
@@ -160,10 +156,10 @@ static const struct {
 /* Reads the notes that are numbers; names the first that is not what we would have written. */
 static const char *read_numbers(const json_t *json, struct world_pod *pod)
 {
-    const char *rate = note_of(json, NOTE_RATE_RPS);
+    const char *rate = object_note(json, NOTE_RATE_RPS);
 
     for (size_t i = 0; i < sizeof pod_numbers / sizeof *pod_numbers; i++) {
-        const char *text = note_of(json, pod_numbers[i].note);
+        const char *text = object_note(json, pod_numbers[i].note);
         long long value = 0;
         if (*text && !text_to_int(text, 0, pod_numbers[i].maximum, &value))
             return pod_numbers[i].note;
@@ -180,7 +176,7 @@ static const char *read_numbers(const json_t *json, struct world_pod *pod)
 /* Why a pod with our labels is not one that we made, or NULL. */
 static const char *find_foreign(struct world *world, const json_t *json, struct world_pod *pod)
 {
-    const char *name = strchr(pod->service, '/') + 1, *hash = note_of(json, NOTE_HASH),
+    const char *name = strchr(pod->service, '/') + 1, *hash = object_note(json, NOTE_HASH),
                *dash = strrchr(pod->meta.name, '-'), *wrong = read_numbers(json, pod);
     const json_t *owner = owner_of(json, name);
 
@@ -217,7 +213,7 @@ static void collect_endpoints(const struct world *world, struct map *ret_ready)
 
 static int64_t draining_since(const json_t *pod)
 {
-    const char *text = note_of(pod, NOTE_DRAINING_SINCE);
+    const char *text = object_note(pod, NOTE_DRAINING_SINCE);
     int64_t seconds = 0;
 
     if (!*text)
@@ -242,15 +238,14 @@ static void read_pod(struct world *world, const json_t *json, const struct map *
     const char *phase = json_text(status, "phase");
 
     object_meta_read(json, &pod->meta);
-    pod->service =
-        arena_printf(&world->arena, "%s/%s", pod->meta.namespace,
-                     json_text(json_at(json, "metadata", "labels", NULL), LABEL_SERVICE));
-    pod->gpu_uuid = note_of(json, NOTE_GPU);
+    pod->service = arena_printf(&world->arena, "%s/%s", pod->meta.namespace,
+                                object_label(json, LABEL_SERVICE));
+    pod->gpu_uuid = object_note(json, NOTE_GPU);
     pod->node = json_text(json_object_get(json, "spec"), "nodeName");
     pod->ip = json_text(status, "podIP");
-    pod->transition = note_of(json, NOTE_TRANSITION);
-    pod->slice = note_of(json, NOTE_SLICE);
-    pod->template_hash = note_of(json, NOTE_TEMPLATE);
+    pod->transition = object_note(json, NOTE_TRANSITION);
+    pod->slice = object_note(json, NOTE_SLICE);
+    pod->template_hash = object_note(json, NOTE_TEMPLATE);
     pod->profile = -1;
     const char *foreign = find_foreign(world, json, pod);
     if (foreign) {

@@ -119,10 +119,7 @@ void kube_answer_done(struct kube_answer *answer)
 
 const char *kube_metadata(const json_t *object, const char *field)
 {
-    const char *text =
-        json_string_value(json_object_get(json_object_get(object, "metadata"), field));
-
-    return text ? text : "";
+    return json_text(json_object_get(object, "metadata"), field);
 }
 
 bool kube_status_read(const json_t *json, int *ret_code, const char **ret_reason,
