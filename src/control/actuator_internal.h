@@ -10,8 +10,6 @@
 #include "control/kinds.h"
 #include "control/object.h"
 
-#define DRA_DRIVER                "gpu.nvidia.com"
-#define LABEL_MIG_CONFIG          "nvidia.com/mig.config"
 #define LABEL_MIG_CONFIG_STATE    "nvidia.com/mig.config.state"
 #define RESOURCE_PREFIX           "tranche.dev/mig-"
 #define NOTE_CDI                  "cdi.k8s.io/tranche_gpu"
@@ -36,6 +34,9 @@ void resource_name(const char *prefix, const struct mig_profile *profile, char r
 const char *mig_owner_of(const struct world *world, size_t node);
 /* Whether a ResourceSlice's device is a partition of a GPU. */
 bool device_is_partition(const json_t *device);
+/* Whether a ResourceSlice is of NVIDIA's driver and offers partitions that are made on demand:
+ * its devices then draw on counters that they share. */
+bool slice_offers_partitions(const json_t *slice);
 /* The text, or version, of a device's attribute; "" when it has none. */
 const char *device_attribute(const json_t *device, const char *name);
 

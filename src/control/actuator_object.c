@@ -43,6 +43,22 @@ bool device_is_partition(const json_t *device)
            *device_attribute(device, "profile");
 }
 
+bool slice_offers_partitions(const json_t *slice)
+{
+    const json_t *spec = json_object_get(slice, "spec"), *device;
+    size_t i;
+
+    if (strcmp(json_text(spec, "driver"), DRA_DRIVER) != 0)
+        return false;
+    json_array_foreach(json_object_get(spec, "devices"), i, device)
+    {
+        if (strstr(json_text(device, "name"), "-mig-") &&
+            json_array_size(json_object_get(device, "consumesCounters")) > 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- pods --- */
 
 void pod_pin(json_t *pod, const char *node)

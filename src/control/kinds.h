@@ -2,7 +2,7 @@
  *
  * The kinds of objects that the controller and the node agent read or write: our own
  * (tranche.dev/v1alpha1, docs/spec/kubernetes-api.md) and those of Kubernetes; and the names
- * that we put on objects.
+ * that we and NVIDIA put on objects.
  */
 #ifndef TRANCHE_CONTROL_KINDS_H
 #define TRANCHE_CONTROL_KINDS_H
@@ -16,6 +16,10 @@ extern const struct kube_kind KIND_GPU_SERVICE, KIND_PERF_PROFILE, KIND_GPU_POOL
     KIND_PARTITION_PLAN, KIND_TRANSITION, KIND_NODE_GPU_STATE;
 extern const struct kube_kind KIND_SERVICE, KIND_ENDPOINT_SLICE, KIND_HTTP_ROUTE,
     KIND_RESOURCE_CLAIM, KIND_RESOURCE_SLICE, KIND_DEVICE_CLASS, KIND_DEFINITION;
+
+/* NVIDIA's DRA driver, and the label by which mig-manager is told what to make. */
+#define DRA_DRIVER       "gpu.nvidia.com"
+#define LABEL_MIG_CONFIG "nvidia.com/mig.config"
 
 /* Field managers of server-side apply. */
 #define MANAGER_CONTROLLER "tranche-controller"

@@ -13,14 +13,12 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "control/actuator_internal.h"
 #include "control/kinds.h"
 #include "control/pool_nodes.h"
 #include "control/preflight_rights.h"
 #include "control/resources.h"
 #include "control/schema.h"
-
-#define DRA_DRIVER       "gpu.nvidia.com"
-#define LABEL_MIG_CONFIG "nvidia.com/mig.config"
 
 /* CustomResourceDefinitions with rules, and admission policies, are GA from here on. */
 enum { MINOR_LEAST = 30, MINOR_DYNAMIC_MIG = 36, LIST_LIMIT = 500 };
@@ -235,19 +233,6 @@ static int ask_definitions(struct preflight *preflight, struct error *err)
 
 /* DRA and Gateway API. */
 
-static bool offers_partitions(const json_t *slice)
-{
-    const json_t *devices = json_object_get(json_object_get(slice, "spec"), "devices");
-
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
-        if (strstr(json_text(device, "name"), "-mig-") &&
-            json_array_size(json_object_get(device, "consumesCounters")) > 0)
-            return true;
-    }
-    return false;
-}
-
 static bool is_of_driver(const json_t *slice)
 {
     return strcmp(json_text(json_object_get(slice, "spec"), "driver"), DRA_DRIVER) == 0;
@@ -264,7 +249,7 @@ static int ask_dra(struct preflight *preflight, struct error *err)
     for (size_t i = 0; i < json_array_size(preflight->slices); i++) {
         const json_t *slice = json_array_get(preflight->slices, i);
         report->has_dra_driver |= is_of_driver(slice);
-        report->has_dynamic_mig |= is_of_driver(slice) && offers_partitions(slice);
+        report->has_dynamic_mig |= slice_offers_partitions(slice);
     }
     if (report->has_dynamic_mig)
         find(preflight, FINDING_GOOD, "DRA",
@@ -307,7 +292,7 @@ static bool has_partitions(const struct preflight *preflight, const json_t *node
 
     for (size_t i = 0; i < json_array_size(preflight->slices); i++) {
         const json_t *slice = json_array_get(preflight->slices, i);
-        if (is_of_driver(slice) && offers_partitions(slice) &&
+        if (slice_offers_partitions(slice) &&
             strcmp(json_text(json_object_get(slice, "spec"), "nodeName"), name) == 0)
             return true;
     }

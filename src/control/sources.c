@@ -9,14 +9,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "control/actuator_internal.h"
 #include "control/kinds.h"
 
 #define SECOND_NS    INT64_C(1000000000)
 #define DISCOVERY_NS (15 * SECOND_NS)
 
-/* The driver whose ResourceSlices tell of partitions as devices. */
-#define DRA_DRIVER "gpu.nvidia.com"
-#define OURS       LABEL_MANAGED_BY "=tranche"
+#define OURS LABEL_MANAGED_BY "=tranche"
 
 /* Looks in a row that must say so before an API is taken for absent, where one is too few. */
 enum { LOOKS_IN_DOUBT = 3 };
@@ -400,27 +399,6 @@ long long sources_highest_epoch(const struct sources *sources)
     return highest;
 }
 
-/* Whether a driver offers partitions that are made on demand: its devices then draw on
- * counters that they share. */
-static bool offers_partitions(const json_t *slice)
-{
-    const json_t *spec = json_object_get(slice, "spec");
-    const char *driver = json_string_value(json_object_get(spec, "driver"));
-    size_t i;
-    json_t *device;
-
-    if (!driver || strcmp(driver, DRA_DRIVER) != 0)
-        return false;
-    json_array_foreach(json_object_get(spec, "devices"), i, device)
-    {
-        const char *name = json_string_value(json_object_get(device, "name"));
-        if (name && strstr(name, "-mig-") &&
-            json_array_size(json_object_get(device, "consumesCounters")) > 0)
-            return true;
-    }
-    return false;
-}
-
 static struct world_list take_list(struct snapshot *snapshot, const struct kube_cache *cache)
 {
     size_t count = cache ? kube_cache_count(cache) : 0, position = 0, n = 0;
@@ -449,7 +427,7 @@ void snapshot_take(const struct sources *sources, struct snapshot *ret_snapshot)
     world->has_dra = sources->probes[API_DRA].served;
     world->has_gateway = sources->probes[API_GATEWAY].served;
     for (size_t i = 0; i < world->resource_slices.count && !world->has_dynamic_mig; i++)
-        world->has_dynamic_mig = offers_partitions(world->resource_slices.items[i]);
+        world->has_dynamic_mig = slice_offers_partitions(world->resource_slices.items[i]);
     world->fresh = sources_are_fresh(sources);
 }
 
