@@ -167,20 +167,12 @@ void observe_distinct(struct world *world, struct actuator_gpus *gpus)
 /* Whether the agent says, of the spec as it is now, that it failed on this GPU. */
 static bool gpu_failed(const struct node_gpu_state *state, const struct node_gpu *found)
 {
-    const json_t *status = json_object_get(state->meta.json, "status"), *condition;
-    size_t i;
+    const json_t *synced = object_condition(state->meta.json, CONDITION_SYNCED);
+    const char *reason = json_text(synced, "reason");
 
-    if (state->observed_generation != state->meta.generation || !found->message ||
-        !*found->message)
-        return false;
-    json_array_foreach(json_object_get(status, "conditions"), i, condition)
-    {
-        const char *reason = json_text(condition, "reason");
-        if (!strcmp(json_text(condition, "type"), CONDITION_SYNCED))
-            return !strcmp(json_text(condition, "status"), "False") &&
-                   (!strcmp(reason, "Failed") || !strcmp(reason, "InvalidSpec"));
-    }
-    return false;
+    return state->observed_generation == state->meta.generation && found->message &&
+           *found->message && !strcmp(json_text(synced, "status"), "False") &&
+           (!strcmp(reason, "Failed") || !strcmp(reason, "InvalidSpec"));
 }
 
 void observe_gpu(struct world *world, const struct node_gpu_state *state,

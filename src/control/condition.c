@@ -9,7 +9,7 @@
 #include "control/resources.h"
 #include "control/timestamp.h"
 
-static json_t *find(const json_t *conditions, const char *type)
+json_t *condition_find(const json_t *conditions, const char *type)
 {
     for (size_t i = 0; i < json_array_size(conditions); i++)
         if (strcmp(json_text(json_array_get(conditions, i), "type"), type) == 0)
@@ -17,11 +17,15 @@ static json_t *find(const json_t *conditions, const char *type)
     return NULL;
 }
 
+const json_t *object_condition(const json_t *object, const char *type)
+{
+    return condition_find(json_object_get(json_object_get(object, "status"), "conditions"),
+                          type);
+}
+
 bool condition_is_true(const json_t *object, const char *type)
 {
-    const json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
-
-    return strcmp(json_text(find(conditions, type), "status"), "True") == 0;
+    return strcmp(json_text(object_condition(object, type), "status"), "True") == 0;
 }
 
 static json_t *make(const struct condition *condition, const char *since)
@@ -41,7 +45,7 @@ static json_t *make(const struct condition *condition, const char *since)
 
 bool condition_set(json_t *conditions, const struct condition *condition, int64_t now_s)
 {
-    json_t *old = find(conditions, condition->type);
+    json_t *old = condition_find(conditions, condition->type);
     char since[21];
 
     assert(json_is_array(conditions) && *condition->type && *condition->reason);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "control/json_covers.h"
+#include "base/json.h"
 #include "control/kinds.h"
 #include "control/object.h"
 #include "kube/api.h"
@@ -149,19 +149,9 @@ bool pool_view_is_usable(const struct pool_view *view, int gpu)
 
 bool transition_is_closed(const struct transition_object *object)
 {
-    const json_t *conditions = json_at(object->meta.json, "status", "conditions", NULL);
-    size_t index;
-    json_t *condition;
+    const json_t *condition = object_condition(object->meta.json, "Complete");
 
-    json_array_foreach((json_t *)conditions, index, condition)
-    {
-        const char *type = json_string_value(json_object_get(condition, "type"));
-        const char *reason = json_string_value(json_object_get(condition, "reason"));
-        if (type && reason && strcmp(type, "Complete") == 0 &&
-            strcmp(reason, "Superseded") == 0)
-            return true;
-    }
-    return object->complete;
+    return object->complete || strcmp(json_text(condition, "reason"), "Superseded") == 0;
 }
 
 static const char *created_at(const struct transition_object *object)

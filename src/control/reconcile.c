@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/planning.h"
 #include "control/status.h"
@@ -200,14 +199,7 @@ static void count_pods(const struct pool_view *view, struct reconcile_figures *f
 
 static bool is_false(const json_t *object, const char *type)
 {
-    const json_t *conditions = json_at(object, "status", "conditions", NULL);
-    CLEANUP(json_decref_ptr)
-    json_t *wanted = json_pack("{s:s, s:s}", "type", type, "status", "False");
-
-    for (size_t i = 0; i < json_array_size(conditions); i++)
-        if (json_covers(json_array_get(conditions, i), wanted))
-            return true;
-    return false;
+    return strcmp(json_text(object_condition(object, type), "status"), "False") == 0;
 }
 
 static void count_actions(const struct transition_object *open,

@@ -184,7 +184,10 @@ json_t *action_states_to_json(const struct transition_object *object);   /* stat
 json_t *node_desired_to_json(const struct node_gpu *gpus, size_t count); /* spec.gpus */
 json_t *node_found_to_json(const struct node_gpu *gpus, size_t count);   /* status.gpus */
 
-/* metav1.Condition in an object's status.conditions. */
+/* metav1.Condition in a list, and in an object's status.conditions; borrowed, NULL when there
+ * is none of that type. */
+json_t *condition_find(const json_t *conditions, const char *type);
+const json_t *object_condition(const json_t *object, const char *type);
 bool condition_is_true(const json_t *object, const char *type);
 /* Sets or replaces one in a list; lastTransitionTime changes only with the status. Returns
  * whether anything changed. now_s: since 1970. */

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "control/actuator_internal.h"
 #include "control/kinds.h"
@@ -98,21 +99,6 @@ static const char *pool_of(const struct kube_kind *kind, const json_t *object)
     return NULL;
 }
 
-static const char *condition_status(const json_t *node, const char *type)
-{
-    const json_t *conditions = json_object_get(json_object_get(node, "status"), "conditions");
-    size_t i;
-    json_t *condition;
-
-    json_array_foreach(conditions, i, condition)
-    {
-        const char *found = json_string_value(json_object_get(condition, "type"));
-        if (found && strcmp(found, type) == 0)
-            return json_string_value(json_object_get(condition, "status"));
-    }
-    return NULL;
-}
-
 static bool same_json(const json_t *a, const json_t *b)
 {
     return (!a && !b) || (a && b && json_equal(a, b));
@@ -125,10 +111,10 @@ static bool node_matters(const json_t *before, const json_t *after)
     static const char *const metadata_fields[] = {"labels", "annotations", "deletionTimestamp"};
     const json_t *was = json_object_get(before, "metadata");
     const json_t *is = json_object_get(after, "metadata");
-    const char *was_ready = condition_status(before, "Ready");
-    const char *is_ready = condition_status(after, "Ready");
+    const char *was_ready = json_text(object_condition(before, "Ready"), "status");
+    const char *is_ready = json_text(object_condition(after, "Ready"), "status");
 
-    if (!before || !after || strcmp(was_ready ? was_ready : "", is_ready ? is_ready : "") != 0)
+    if (!before || !after || strcmp(was_ready, is_ready) != 0)
         return true;
     for (size_t i = 0; i < sizeof metadata_fields / sizeof *metadata_fields; i++)
         if (!same_json(json_object_get(was, metadata_fields[i]),

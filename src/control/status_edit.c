@@ -74,16 +74,7 @@ void status_edit_condition(struct status_edit *edit, const char *type, bool is_t
 
 const json_t *status_edit_find(const struct status_edit *edit, const char *type)
 {
-    size_t index;
-    json_t *condition;
-
-    json_array_foreach(edit->conditions, index, condition)
-    {
-        const char *name = json_string_value(json_object_get(condition, "type"));
-        if (name && strcmp(name, type) == 0)
-            return condition;
-    }
-    return NULL;
+    return condition_find(edit->conditions, type);
 }
 
 void status_edit_end(struct status_edit *edit)

@@ -64,11 +64,6 @@ static void index_services(struct world *world)
     assert(world->service_names.count == world->services.count);
 }
 
-static bool has_condition(const json_t *object, const char *type)
-{
-    return condition_is_true(object, type);
-}
-
 static bool has_taint(const json_t *node, const char *key)
 {
     const json_t *taints = json_at(node, "spec", "taints", NULL);
@@ -91,7 +86,7 @@ static void read_nodes(struct world *world)
         const json_t *json = list->items[i];
         struct world_node node = {
             .name = json_text(json_object_get(json, "metadata"), "name"),
-            .ready = has_condition(json, "Ready"),
+            .ready = condition_is_true(json, "Ready"),
             .cordoned = json_is_true(json_at(json, "spec", "unschedulable", NULL)),
             .out_of_service = has_taint(json, "node.kubernetes.io/out-of-service"),
             .conflict = "",
@@ -256,7 +251,7 @@ static void read_pod(struct world *world, const json_t *json, const struct map *
     }
     int node = world_find_node(world, pod->node);
     pod->ready = node >= 0 && world->nodes.data[node].ready && !pod->meta.deleting &&
-                 has_condition(json, "Ready");
+                 condition_is_true(json, "Ready");
     pod->ended = strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
     pod->draining_since_s = draining_since(json);
     const char *key = arena_printf(&world->arena, "%s/%s", pod->meta.namespace, pod->meta.name);
