@@ -29,6 +29,8 @@ enum {
     FILE_LINKS_MAX = 40,        /* the kernel's own limit of links in one path */
     FILE_TEMPORARY_TRIES = 100, /* names left by a killed process with our id */
     FILE_LOCK_TRIES = 100,
+    FILE_LOCK_LEFT_NS = 20000000, /* between two looks at a lock whose owner is dead */
+    FILE_LOCK_LEFT_TRIES = 500,
 };
 
 static bool is_standard_stream(const char *path)
@@ -375,6 +377,14 @@ static bool is_same_file(const char *path, int fd)
            by_path.st_dev == by_fd.st_dev && by_path.st_ino == by_fd.st_ino;
 }
 
+/* A child that the owner forked holds its lock too. It ends soon after its owner: worth waiting
+ * for. */
+static bool is_owner_dead(int fd)
+{
+    long long owner = lock_owner(fd);
+    return owner > 0 && kill((pid_t)owner, 0) < 0 && errno == ESRCH;
+}
+
 static int lock_held_error(const char *path, int fd, struct error *err)
 {
     long long owner = lock_owner(fd);
@@ -456,15 +466,18 @@ void file_sha256(const void *bytes, size_t length, char ret[72])
 
 int file_lock(const char *path, int *ret_fd, struct error *err)
 {
+    int left = FILE_LOCK_LEFT_TRIES;
     assert(path && ret_fd);
     for (int attempt = 0; attempt < FILE_LOCK_TRIES; attempt++) {
         CLEANUP(close_fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
         if (fd < 0)
             return error_set_errno(err, E_IO, "%s: cannot open", path);
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-            if (errno == EWOULDBLOCK)
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+            if (errno != EWOULDBLOCK)
+                return error_set_errno(err, E_IO, "%s: cannot lock", path);
+            if (left-- == 0 || !is_owner_dead(fd))
                 return lock_held_error(path, fd, err);
-            return error_set_errno(err, E_IO, "%s: cannot lock", path);
+            nanosleep(&(struct timespec){.tv_nsec = FILE_LOCK_LEFT_NS}, NULL);
         }
         if (!is_same_file(path, fd))
             continue;

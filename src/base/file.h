@@ -33,7 +33,8 @@ void file_sha256(const void *bytes, size_t length, char ret[72]);
 int file_write_all(int fd, const void *bytes, size_t length);
 
 /* An exclusive advisory lock on path (created 0600 if missing), released by close() of
- * *ret_fd or process end. Held by another: E_BUSY, with its pid where known. */
+ * *ret_fd or process end. Held by another: E_BUSY, with its pid where known. What a killed
+ * owner's children still hold is waited for, at most 10 s. */
 int file_lock(const char *path, int *ret_fd, struct error *err);
 
 #endif

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -40,7 +39,7 @@ struct runner {
     const struct experiment_options *options;
     json_t **runs; /* [repetition × cells + cell]; NULL: not done */
     size_t total, done;
-    int journal_fd;
+    int journal_fd, lock_fd;
     struct sample_file samples;
     VEC(struct known_reference *) references;
     int64_t start_ns;
@@ -137,13 +136,15 @@ static int write_line(struct runner *runner, const json_t *json, struct error *e
 static int open_journal(struct runner *runner, struct error *err)
 {
     const char *path = runner->options->journal;
+    CLEANUP(free_ptr) char *lock = xasprintf("%s.lock", path);
     size_t length;
+    int failure = file_lock(lock, &runner->lock_fd, err);
+    if (failure)
+        return failure;
     runner->journal_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (runner->journal_fd < 0)
         return error_set_errno(err, E_IO, "%s: cannot open", path);
-    if (flock(runner->journal_fd, LOCK_EX | LOCK_NB) < 0)
-        return error_set(err, E_BUSY, "%s: another process is running this experiment", path);
-    int failure = read_journal(runner, &length, err);
+    failure = read_journal(runner, &length, err);
     if (failure)
         return failure;
     if (ftruncate(runner->journal_fd, (off_t)length) < 0 ||
@@ -317,6 +318,7 @@ static void runner_done(struct runner *runner)
         free(runner->references.data[i]);
     vec_done(&runner->references);
     close_fd(&runner->journal_fd);
+    close_fd(&runner->lock_fd);
     sample_file_close(&runner->samples);
     free(runner->runs);
 }
@@ -331,6 +333,7 @@ static struct runner new_runner(struct experiment *experiment,
                            .runs = xcalloc(total, sizeof(json_t *)),
                            .total = total,
                            .journal_fd = -1,
+                           .lock_fd = -1,
                            .samples = {.fd = -1}};
 }
 

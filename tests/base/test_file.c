@@ -517,6 +517,30 @@ static void test_lock(void **state)
     close(fd);
 }
 
+/* Takes the lock and dies, as by SIGKILL; a child of it has the lock a moment longer. */
+static int lock_and_leave_a_child(void)
+{
+    int fd;
+    pid_t self = getpid();
+    if (file_lock("lock", &fd, NULL) < 0)
+        return 1;
+    if (fork() != 0)
+        return 0;
+    while (getppid() == self)
+        usleep(1000);
+    usleep(100000);
+    _exit(0);
+}
+
+static void test_lock_of_the_dead(void **state)
+{
+    (void)state;
+    int fd = -1;
+    assert_int_equal(in_child(lock_and_leave_a_child), 0);
+    assert_int_equal(file_lock("lock", &fd, NULL), 0);
+    close(fd);
+}
+
 /* A lock on a file with content leaves the content alone. */
 static void test_lock_keeps_content(void **state)
 {
@@ -633,6 +657,7 @@ int main(void)
         TEST(test_make_dirs),
         TEST(test_sha256),
         TEST(test_lock),
+        TEST(test_lock_of_the_dead),
         TEST(test_lock_keeps_content),
         TEST(test_lock_owner_shorter),
         TEST(test_lock_excludes),

@@ -47,6 +47,10 @@ assert all(len(r["instances"]) == 2 for c in busy for r in c["runs"] if r["statu
 ok $? "a busy run has all its slices"
 tranche bench run e.yaml -o whole --dry-run
 out_has "12 of 12 runs done, about 0 s to go" "nothing is left to do"
+echo $$ >whole/journal.jsonl.lock
+run flock whole/journal.jsonl.lock "$TRANCHE" bench run e.yaml -o whole
+is_status 4 "two at a time"
+err_is "tranche bench run: whole/journal.jsonl.lock: in use by process $$; wait for it or stop it" "are refused"
 
 # Interrupted at ten random points, by turns cleanly and not. The workload itself sends the
 # signal (fake_workload.py), so what is interrupted does not depend on the machine's speed: at
