@@ -50,7 +50,7 @@ out_has "12 of 12 runs done, about 0 s to go" "nothing is left to do"
 echo $$ >whole/journal.jsonl.lock
 run flock whole/journal.jsonl.lock "$TRANCHE" bench run e.yaml -o whole
 is_status 4 "two at a time"
-err_is "tranche bench run: whole/journal.jsonl.lock: in use by process $$; wait for it or stop it" "are refused"
+err_has "tranche bench run: whole/journal.jsonl.lock: in use by process $$; wait for it or stop it" "are refused"
 
 # Interrupted at ten random points, by turns cleanly and not. The workload itself sends the
 # signal (fake_workload.py), so what is interrupted does not depend on the machine's speed: at
