@@ -50,9 +50,14 @@ for pid in (router_pid, instance["pid"]):
 
 
 def http(port, *more):
+    """The figures of one run. Exit 1 is INVALID: where others take the CPU the client is late."""
     out = f"{machine.folder}/http.json"
-    machine.run("bench", "http", "--api", "kserve", "--model", "alpha", "--binary", "-d", seconds, "--min-requests", "1",
-                f"http://127.0.0.1:{port}", "-o", out, *more, preexec_fn=put_first)
+    if os.path.exists(out):
+        os.unlink(out)  # of the run before: a run that fails must not be told by it
+    done = machine.run("bench", "http", "--api", "kserve", "--model", "alpha", "--binary", "-d", seconds, "--min-requests",
+                       "1", f"http://127.0.0.1:{port}", "-o", out, *more, preexec_fn=put_first)
+    if done.returncode not in (0, 1) or not os.path.exists(out):
+        sys.exit(f"path: bench http on port {port}: exit {done.returncode}, {done.stderr}")
     return json.load(open(out))["cells"][0]["runs"][0]["figures"]
 
 
