@@ -14,10 +14,10 @@ echo "1..$((${#files[@]} + 1))"
 number=0
 for file in "${files[@]}"; do
     number=$((number + 1))
-    if diff -u "$root/$file" "$made/$file" | head -40 >"$made/diff"; [ ! -s "$made/diff" ]; then
+    if diff -u "$root/$file" "$made/$file" >"$made/diff" 2>&1; then
         echo "ok $number - $file"
     else
-        sed 's/^/# /' "$made/diff"
+        sed 's/^/# /; 40q' "$made/diff"
         echo "# run: make definitions"
         echo "not ok $number - $file"
     fi
