@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a Python test, told in TAP."""
+import os
+
+
+def skip_all(reason):
+    """Ends a test before its first check, for want of something: skipped, in CI failed."""
+    if os.environ.get("CI"):
+        print(f"Bail out! {reason}")
+        raise SystemExit(1)
+    print(f"1..0 # SKIP {reason}")
+    raise SystemExit(0)
 
 
 class Checks:

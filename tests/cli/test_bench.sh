@@ -27,7 +27,7 @@ TRANCHE_ORT_LIBRARY=/nonexistent.so fails 4 "/nonexistent.so" "no library" \
     bench one -m cnn -S 1g
 
 if [ -z "${TRANCHE_ORT_LIBRARY:-}" ]; then
-    skip "no ONNX Runtime (tools/fetch_packages.sh)" "measuring"
+    skip_missing "no ONNX Runtime (tools/fetch_packages.sh)" "measuring"
     finish
 fi
 

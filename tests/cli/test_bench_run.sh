@@ -180,7 +180,7 @@ assert not any("wrong-output" in run["verdict_reasons"] for run in runs)'
     grep -q '<h3>Answer</h3>' outputs.html && grep -q 'Everything fitted: all 2 cells ran.' outputs.html
     ok $? "answers in words"
 else
-    skip "no ONNX Runtime (tools/fetch_packages.sh)" "repetitions of the built-in workload"
+    skip_missing "no ONNX Runtime (tools/fetch_packages.sh)" "repetitions of the built-in workload"
 fi
 
 for file in "$TRANCHE_SOURCE_ROOT"/experiments/*.yaml; do

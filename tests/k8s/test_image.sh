@@ -6,6 +6,8 @@
 set -uo pipefail
 source_root=${TRANCHE_SOURCE_ROOT:?}
 build=$1
+# shellcheck source=tests/skip_all.sh
+. "$source_root/tests/skip_all.sh" || exit 99
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 number=0
@@ -23,10 +25,7 @@ check() { # NAME STATUS [FILE TO SHOW]
 }
 
 for tool in umoci skopeo; do
-    command -v $tool >/dev/null && continue
-    [ -z "${CI:-}" ] || { echo "Bail out! no $tool: tools/setup.sh k8s"; exit 1; }
-    echo "1..0 # SKIP no $tool: tools/setup.sh k8s"
-    exit 0
+    command -v $tool >/dev/null || skip_all "no $tool: tools/setup.sh k8s"
 done
 
 "$source_root/tools/build_image.sh" "$build" "$work/image" 2>"$work/log"

@@ -19,15 +19,13 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import Checks  # noqa: E402, F401 - for those who import this module
+from tap import Checks, skip_all  # noqa: E402, F401 - for those who import this module
 
 TRANCHE = os.environ["TRANCHE"]
 if not glob.glob(f"{os.path.dirname(TRANCHE)}/ort/libonnxruntime.so*"):
-    print("1..0 # SKIP no ONNX Runtime beside the program (tools/fetch_packages.sh)")
-    raise SystemExit(0)
+    skip_all("no ONNX Runtime beside the program (tools/fetch_packages.sh)")
 if not shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin"):
-    print("1..0 # SKIP no HAProxy (Debian: haproxy)")
-    raise SystemExit(0)
+    skip_all("no HAProxy (Debian: haproxy)")
 CLIENT = os.environ["OPEN_LOOP_CLIENT"]
 MAKE_MODEL = os.environ["MAKE_MODEL"]
 SERVICES = ["alpha", "beta", "gamma"]

@@ -20,7 +20,7 @@ ok "$([ -e "$work/run/journal.jsonl" ] && echo 1 || echo 0)" "none of it left a 
 
 build=$(dirname "$TRANCHE")
 if [ -z "$(ls "$build"/ort/libonnxruntime.so* 2>/dev/null)" ]; then
-    skip "no ONNX Runtime (tools/fetch_packages.sh)" "serve answers"
+    skip_missing "no ONNX Runtime (tools/fetch_packages.sh)" "serve answers"
     finish
 fi
 fails 4 "nothing.onnx" "serve: a model that is not there" serve nothing.onnx

@@ -3,14 +3,9 @@
 # The highest rate within an objective of a running plan on CPU slices: of the whole layout through
 # the router, and of each slice at its server's own port (docs/spec/http-load.md has the recipe).
 . "$TRANCHE_SOURCE_ROOT/tests/cli/lib.sh" || exit 99
-[ -n "$(ls "$TRANCHE_BUILD"/ort/libonnxruntime.so* 2>/dev/null)" ] || {
-    echo "1..0 # SKIP no ONNX Runtime (tools/fetch_packages.sh)"
-    exit 0
-}
-command -v haproxy >/dev/null || {
-    echo "1..0 # SKIP no haproxy"
-    exit 0
-}
+[ -n "$(ls "$TRANCHE_BUILD"/ort/libonnxruntime.so* 2>/dev/null)" ] ||
+    skip_all "no ONNX Runtime (tools/fetch_packages.sh)"
+command -v haproxy >/dev/null || skip_all "no haproxy (Debian: haproxy)"
 run "$MAKE_MODEL" "$work/small.onnx" 1 16
 is_status 0 "a model is written"
 export TRANCHE_SIM_FLEET=a100-40gb:1 TRANCHE_SIM_STATE=$work/machine.state TRANCHE_STATE_DIR=$work/state

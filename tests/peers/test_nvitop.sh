@@ -4,10 +4,7 @@
 # them. It lists MIG devices once, when it starts (1.7.2), so it is started again after a change.
 . "$TRANCHE_SOURCE_ROOT/tests/peers/peers.sh" || exit 99
 need_peer python/bin/nvitop
-command -v tmux >/dev/null || {
-    echo "1..0 # SKIP no tmux: apt-get install tmux"
-    exit 0
-}
+command -v tmux >/dev/null || skip_all "no tmux: apt-get install tmux"
 
 machine 'a100-40gb:1,h100-80gb-sxm5:1'
 run "$TRANCHE" gpu apply --driver sim --gpu 0 --layout '3g@4,2g@0,1g@2'

@@ -4,11 +4,9 @@
 # $PERF_ANALYZER may name another binary than tools/setup_peers.sh's.
 . "$TRANCHE_SOURCE_ROOT/tests/peers/peers.sh" || exit 99
 analyzer=${PERF_ANALYZER:-$peers/perf_analyzer/bin/perf_analyzer}
-[ -x "$analyzer" ] || need_peer perf_analyzer/bin/perf_analyzer
-[ -n "$(ls "$TRANCHE_BUILD"/ort/libonnxruntime.so* 2>/dev/null)" ] || {
-    echo "1..0 # SKIP no ONNX Runtime (tools/fetch_packages.sh)"
-    exit 0
-}
+[ -x "$analyzer" ] || may_lack_peer perf_analyzer/bin/perf_analyzer
+[ -n "$(ls "$TRANCHE_BUILD"/ort/libonnxruntime.so* 2>/dev/null)" ] ||
+    skip_all "no ONNX Runtime (tools/fetch_packages.sh)"
 run "$MAKE_MODEL" "$work/small.onnx" 1 16
 is_status 0 "a model is written"
 "$TRANCHE" serve "$work/small.onnx" --batch 8 --max-wait-ms 2 >"$work/serve.out" 2>"$work/serve.err" &

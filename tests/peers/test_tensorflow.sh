@@ -3,7 +3,7 @@
 # TensorFlow as a workload of its own in a CPU slice, inference and training. It is large, so it is
 # fetched only on request: PEERS_TENSORFLOW=1 make check-peers.
 . "$TRANCHE_SOURCE_ROOT/tests/peers/peers.sh" || exit 99
-need_peer tensorflow/bin/python
+if [ "${PEERS_TENSORFLOW:-0}" = 1 ]; then need_peer tensorflow/bin/python; else may_lack_peer tensorflow/bin/python; fi
 
 python=$peers/tensorflow/bin/python
 adapter=$TRANCHE_SOURCE_ROOT/adapters/tensorflow_workload.py

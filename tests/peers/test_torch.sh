@@ -5,17 +5,11 @@
 . "$TRANCHE_SOURCE_ROOT/tests/peers/peers.sh" || exit 99
 
 python=/usr/bin/python3 # the distribution's: another one does not see its packages
-"$python" -c 'import torch' 2>/dev/null || {
-    echo "1..0 # SKIP no python3-torch"
-    exit 0
-}
+"$python" -c 'import torch' 2>/dev/null || skip_all "no python3-torch"
 for library in "$TRANCHE_BUILD"/ort/libonnxruntime.so* "$TRANCHE_SOURCE_ROOT"/build/ort/libonnxruntime.so*; do
     [ -e "$library" ] && export TRANCHE_ORT_LIBRARY=$library
 done
-[ -n "${TRANCHE_ORT_LIBRARY:-}" ] || {
-    echo "1..0 # SKIP no ONNX Runtime: run tools/fetch_packages.sh"
-    exit 0
-}
+[ -n "${TRANCHE_ORT_LIBRARY:-}" ] || skip_all "no ONNX Runtime: run tools/fetch_packages.sh"
 
 run "$python" "$TRANCHE_SOURCE_ROOT/tests/engine/torch_losses.py" --check "$TRANCHE"
 is_status 0 "the first losses equal PyTorch's"

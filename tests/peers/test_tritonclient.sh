@@ -3,10 +3,8 @@
 # tritonclient (HTTP) talks to `tranche serve`, and to a running plan, as it does to Triton.
 . "$TRANCHE_SOURCE_ROOT/tests/peers/peers.sh" || exit 99
 need_peer tritonclient/bin/python
-[ -n "$(ls "$TRANCHE_BUILD"/ort/libonnxruntime.so* 2>/dev/null)" ] || {
-    echo "1..0 # SKIP no ONNX Runtime (tools/fetch_packages.sh)"
-    exit 0
-}
+[ -n "$(ls "$TRANCHE_BUILD"/ort/libonnxruntime.so* 2>/dev/null)" ] ||
+    skip_all "no ONNX Runtime (tools/fetch_packages.sh)"
 python=$peers/tritonclient/bin/python
 run "$MAKE_MODEL" "$work/small.onnx" 1 16
 is_status 0 "a model is written"
