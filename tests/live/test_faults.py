@@ -104,6 +104,19 @@ counted = status and all(s["requests"] >= b["requests"] for s, b in zip(status["
 checks.ok(counted, "… and no request is forgotten", status)
 
 # ---- a journal that cannot be written -------------------------------------------------
+def hung_starts(status, service):
+    """Servers of the service that have not come up: their model is a pipe."""
+    return [i["pid"] for i in instances(status) if i["service"] == service and i["state"] == "starting" and i["pid"]]
+
+
+def release(pipe, service):
+    """The model becomes a real one; whoever hangs in the pipe is started again."""
+    os.unlink(pipe)
+    os.symlink(f"{machine.folder}/small.onnx", pipe)
+    for pid in hung_starts(machine.status(), service):
+        os.kill(pid, signal.SIGKILL)
+
+
 def fill_disk(path):
     """The file becomes a full disk in one step: the runtime opens it whenever it likes."""
     os.symlink("/dev/full", f"{path}.full")
@@ -118,15 +131,21 @@ checks.ok(done.returncode == 4 and "No space left" in done.stderr, "a change tha
 checks.ok(all_serve(machine.status()), "… and nothing was begun")
 os.replace(f"{journal}.kept", journal)
 
-# In the middle of a change: it waits, and goes on when there is room.
-change = subprocess.Popen([TRANCHE, "apply", other, "--spare", "2", "--json"], env=machine.environment,
-                          stdout=subprocess.PIPE, text=True)
-wait_for(lambda s: s["phase"] == "changing", 10)
+# In the middle of a change: it waits, and goes on when there is room. One model is a pipe that gives nothing until
+# the disk is full: no change ends before.
+held = f"{machine.folder}/held.onnx"
+os.mkfifo(held)
+change = subprocess.Popen([TRANCHE, "apply", other, "--spare", "2", "--json", "--model", f"beta={held}", "--model",
+                           f"alpha={machine.folder}/small.onnx"],
+                          env=machine.environment, stdout=subprocess.PIPE, text=True)
+status = wait_for(lambda s: s["phase"] == "changing" and hung_starts(s, "beta"), 20)
+checks.ok(status is not None and change.poll() is None, "a change is under way", machine.status())
 os.link(journal, f"{journal}.kept")
 fill_disk(journal)
-status = wait_for(lambda s: said(s, "the change waits") or s["phase"] == "serving", 20)
-blocked = said(status, "the change waits")
-checks.ok(blocked or status["phase"] == "serving", "a disk that fills up during a change: the change waits", status)
+release(held, "beta")
+status = wait_for(lambda s: said(s, "the change waits"))
+checks.ok(status is not None and status["phase"] == "changing" and change.poll() is None,
+          "a disk that fills up during a change: the change waits", machine.status())
 os.replace(f"{journal}.kept", journal)
 out, _ = change.communicate(timeout=120)
 checks.ok(change.returncode == 0, "… and goes on when there is room", out)
@@ -147,11 +166,7 @@ status = machine.status()
 checks.ok(change.poll() is None and status["phase"] == "changing", "a change waits for a server that starts slowly", status)
 others = [i for i in instances(status) if i["service"] != "slowly"]
 checks.ok(others and all(i["state"] in ("serving", "starting", "draining", "stopping") for i in others), "… and the others serve", status)
-os.unlink(slow)
-os.symlink(f"{machine.folder}/small.onnx", slow)
-for i in instances(status):
-    if i["service"] == "slowly" and i["pid"]:
-        os.kill(i["pid"], signal.SIGKILL)  # it hung in the pipe
+release(slow, "slowly")
 out, _ = change.communicate(timeout=120)
 checks.ok(change.returncode == 0, "… and ends when it answers", out)
 
