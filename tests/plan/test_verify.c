@@ -35,7 +35,7 @@ struct case_of_rule {
     int times; /* that each fault is planted */
 };
 static const struct case_of_rule rules[] = {
-    {"batch", 100, 10}, {"half", 220, 10}, {"queue", 120, 1}};
+    {"batch", 100, 10}, {"half", 220, 10}, {"queue", 120, 4}};
 static const char yaml_format[] =
     "services:\n"
     "- {name: x, model: a, rate_rps: 131, latency_ms: %d, percentile: 90, spread: gpu}\n"
