@@ -8,6 +8,7 @@
 #include "kube/auth.h"
 
 #include <assert.h>
+#include <openssl/evp.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -24,39 +25,26 @@ struct kubeconfig {
     struct kube_auth *auth;
 };
 
-/* Six bits of a base64 digit, or -1. */
-static int base64_digit(char c)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = c ? strchr(digits, c) : NULL;
-
-    return found ? (int)(found - digits) : -1;
-}
-
-/* Appends what base64 text (blanks allowed, as YAML folds lines) stands for. */
+/* Appends what base64 text (blanks allowed, as YAML folds lines) stands for. The library passes
+ * over what is no digit at the end, and takes padding anywhere. */
 static bool base64_decode(const char *text, struct str *ret)
 {
-    unsigned bits = 0, held = 0, digits = 0, padding = 0;
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    CLEANUP(str_done) struct str dense = STR_EMPTY;
 
-    for (; *text; text++) {
-        if (strchr(" \t\r\n", *text))
-            continue;
-        if (*text == '=' && ++padding <= 2)
-            continue;
-        int digit = base64_digit(*text);
-        if (digit < 0 || padding)
-            return false;
-        bits = bits << 6 | (unsigned)digit;
-        held += 6;
-        digits++;
-        if (held >= 8) {
-            held -= 8;
-            str_add_char(ret, (char)(bits >> held & 0xff));
-            bits &= (1u << held) - 1;
-        }
-    }
-    return digits % 4 != 1 && (digits + padding) % 4 == 0;
+    for (; *text; text++)
+        if (!strchr(" \t\r\n", *text))
+            str_add_char(&dense, *text);
+    size_t digits = strspn(dense.bytes, alphabet), padding = dense.length - digits;
+    if (dense.length % 4 != 0 || padding > 2 || strspn(dense.bytes + digits, "=") != padding)
+        return false;
+    unsigned char *bytes = xcalloc(dense.length / 4 + 1, 3);
+    int length = EVP_DecodeBlock(bytes, (const unsigned char *)dense.bytes, (int)dense.length);
+    if (length >= 0)
+        str_add_bytes(ret, bytes, (size_t)length - padding);
+    free(bytes);
+    return length >= 0;
 }
 
 /* A path of the file is relative to the file's own folder. */

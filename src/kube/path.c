@@ -5,6 +5,8 @@
 #include "kube/path.h"
 
 #include <assert.h>
+#include <curl/curl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -17,13 +19,12 @@ const struct kube_kind KUBE_EVENT = {"events.k8s.io", "v1", "events", "Event", t
 /* RFC 3986: all but unreserved characters. */
 static void add_escaped(struct str *path, const char *text)
 {
-    static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                     "0123456789-._~";
-    for (; *text; text++)
-        if (strchr(unreserved, *text))
-            str_add_char(path, *text);
-        else
-            str_addf(path, "%%%02X", (unsigned char)*text);
+    char *escaped = curl_easy_escape(NULL, text, 0);
+
+    if (!escaped)
+        abort(); /* no memory, as base/memory.h has it */
+    str_add(path, escaped);
+    curl_free(escaped);
 }
 
 static void add_segment(struct str *path, const char *segment)
