@@ -6,6 +6,8 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define SECOND_NS INT64_C(1000000000)
@@ -60,14 +62,30 @@ void clock_sleep_until_ns(const struct clock_source *clock, int64_t deadline_ns)
     clock->sleep_until_ns(clock->self, deadline_ns);
 }
 
-void clock_wall_text(char ret[21])
+void clock_utc_text(int64_t seconds, char ret[21])
 {
-    time_t now = time(NULL);
+    time_t time = (time_t)seconds;
     struct tm parts;
-    gmtime_r(&now, &parts);
+
+    gmtime_r(&time, &parts);
     size_t length = strftime(ret, 21, "%Y-%m-%dT%H:%M:%SZ", &parts);
     assert(length == 20 && "the year has four digits");
     (void)length;
+}
+
+void clock_wall_text(char ret[21])
+{
+    clock_utc_text(time(NULL), ret);
+}
+
+void clock_wall_text_micro(char ret[28])
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_utc_text(now.tv_sec, ret);
+    snprintf(ret + strlen("2026-03-01T12:00:00"), sizeof ".000000Z", ".%06ldZ",
+             now.tv_nsec / 1000 % 1000000);
 }
 
 void fake_clock_init(struct fake_clock *fake, int64_t start_ns)

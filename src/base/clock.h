@@ -21,8 +21,13 @@ const struct clock_source *clock_real(void);
 int64_t clock_now_ns(const struct clock_source *clock);
 /* Sleeps until the clock shows deadline_ns; may return early on a signal. */
 void clock_sleep_until_ns(const struct clock_source *clock, int64_t deadline_ns);
-/* Wall time (CLOCK_REALTIME) as "2026-03-01T12:00:00Z" into ret[21]; for provenance. */
+/* "2026-03-01T12:00:00Z" of seconds since 1970, which must lie in the years 1000 to 9999. */
+void clock_utc_text(int64_t seconds, char ret[21]);
+/* Wall time (CLOCK_REALTIME) in that form; for provenance. */
 void clock_wall_text(char ret[21]);
+/* … with microseconds, "2026-03-01T12:00:00.000000Z": Kubernetes' metav1.MicroTime. For people:
+ * nobody reckons with it. */
+void clock_wall_text_micro(char ret[28]);
 
 struct fake_clock {
     struct clock_source source; /* pass &fake.source */

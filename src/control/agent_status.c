@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "control/actuator_internal.h"
-#include "control/timestamp.h"
 
 #define HEARTBEAT "heartbeatAt"
 
@@ -119,7 +119,7 @@ json_t *agent_status_make(const struct agent_view *view)
     json_t *status = json_object();
     char now[21], message[MESSAGE_SIZE];
 
-    timestamp_format(view->now_s, now);
+    clock_utc_text(view->now_s, now);
     json_object_set_new(status, "observedGeneration", json_integer(view->generation));
     json_object_set_new(status, "observedEpoch", json_integer(view->epoch));
     json_object_set_new(status, HEARTBEAT, json_string(now));

@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "control/resources.h"
-#include "control/timestamp.h"
 
 json_t *condition_find(const json_t *conditions, const char *type)
 {
@@ -49,7 +49,7 @@ bool condition_set(json_t *conditions, const struct condition *condition, int64_
     char since[21];
 
     assert(json_is_array(conditions) && *condition->type && *condition->reason);
-    timestamp_format(now_s, since);
+    clock_utc_text(now_s, since);
     bool same_status =
         strcmp(json_text(old, "status"), condition->is_true ? "True" : "False") == 0;
     const char *kept = json_text(old, "lastTransitionTime");

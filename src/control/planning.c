@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "control/kinds.h"
 #include "control/object.h"
@@ -615,7 +616,7 @@ static void tell_pool(struct planner *planner, const char *hash, const char *pla
     struct status_edit edit;
     char now[21];
 
-    timestamp_format(view->world->sources.now_s, now);
+    clock_utc_text(view->world->sources.now_s, now);
     status_edit_begin(&edit, planner->effects, &KIND_GPU_POOL, view->pool->meta.json,
                       view->world->sources.now_s);
     edit.chain = EFFECT_CHAIN_PLAN;

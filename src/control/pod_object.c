@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "control/kinds.h"
 #include "control/object.h"
 #include "control/planning.h"
-#include "control/timestamp.h"
 
 void pod_object_name(const char *service, const char *transition, const char *action,
                      char ret_name[64])
@@ -143,7 +143,7 @@ void pod_drain(const struct world *world, const struct world_pod *pod, struct ef
 
     if (pod->meta.deleting || pod->draining_since_s > 0 || !world->sources.fresh)
         return;
-    timestamp_format(world->sources.now_s, now);
+    clock_utc_text(world->sources.now_s, now);
     struct effect *effect =
         effect_patch(effects, &KUBE_POD, pod->meta.json,
                      json_pack("{s:{s:{s:s, s:s}}}", "metadata", "annotations",

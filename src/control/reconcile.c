@@ -9,13 +9,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "control/kinds.h"
 #include "control/planning.h"
 #include "control/status.h"
 #include "control/status_edit.h"
 #include "control/strays.h"
-#include "control/timestamp.h"
 #include "control/window.h"
 #include "kube/api.h"
 
@@ -64,7 +64,7 @@ static bool waits_for_window(const struct pool_view *view, bool is_wanted,
     char opens[21];
 
     status_edit_begin(&edit, effects, &KIND_GPU_POOL, pool->meta.json, now_s);
-    timestamp_format(opens_s, opens);
+    clock_utc_text(opens_s, opens);
     if (waits)
         status_edit_condition(&edit, "Waiting", true, "WindowClosed",
                               "the plan is carried out from %s on", opens);

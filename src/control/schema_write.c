@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "control/schema.h"
-#include "control/timestamp.h"
 #include "mig/board.h"
 
 static json_t *write_group(const struct field *group, const void *from,
@@ -58,7 +58,7 @@ static json_t *write_time(int64_t seconds)
 
     if (seconds == 0)
         return NULL;
-    timestamp_format(seconds, text);
+    clock_utc_text(seconds, text);
     return json_string(text);
 }
 

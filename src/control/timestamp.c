@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading and writing RFC 3339 through the proleptic Gregorian calendar of libc.
+ * Reading RFC 3339 through the proleptic Gregorian calendar of libc.
  */
 #include "control/timestamp.h"
 
@@ -8,16 +8,6 @@
 #include <ctype.h>
 #include <string.h>
 #include <time.h>
-
-void timestamp_format(int64_t seconds, char ret_text[21])
-{
-    time_t time = (time_t)seconds;
-    struct tm parts;
-
-    gmtime_r(&time, &parts);
-    size_t length = strftime(ret_text, 21, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    assert(length == 20);
-}
 
 /* Two digits from 0 to most, or -1. */
 static int two_digits(const char *text, int most)

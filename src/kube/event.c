@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -19,7 +20,7 @@
 #define PATCH_NS  (10 * SECOND_NS)
 #define SERIES_NS (360 * SECOND_NS)
 
-enum { NOTE_BYTES = 1024, NAME_BYTES = 200, TIME_SIZE = 40 };
+enum { NOTE_BYTES = 1024, NAME_BYTES = 200 };
 
 struct series {
     struct kube_events *events;
@@ -40,18 +41,6 @@ struct kube_events {
     struct kube_timer timer;
     struct kube_event_counts counts;
 };
-
-static void micro_time(char ret[TIME_SIZE])
-{
-    struct timespec now;
-    struct tm parts;
-    char seconds[24];
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(ret, TIME_SIZE, "%s.%06ldZ", seconds, now.tv_nsec / 1000);
-}
 
 static void series_free(struct series *series)
 {
@@ -108,10 +97,10 @@ static json_t *regarding(const struct kube_event *event)
 
 static json_t *body_of(const struct series *series, const struct kube_event *event)
 {
-    char now[TIME_SIZE];
+    char now[28];
     CLEANUP(free_ptr) char *note = xstrndup(event->note, fitting(event->note, NOTE_BYTES));
 
-    micro_time(now);
+    clock_wall_text_micro(now);
     return json_pack("{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}",
                      "apiVersion", "events.k8s.io/v1", "kind", "Event", "metadata", "name",
                      series->name, "namespace", series->namespace, "eventTime", now,
@@ -158,9 +147,9 @@ static void start_call(struct series *series, const struct kube_call *call)
 
 static void patch(struct series *series)
 {
-    char now[TIME_SIZE];
+    char now[28];
 
-    micro_time(now);
+    clock_wall_text_micro(now);
     CLEANUP(json_decref_ptr)
     json_t *body = json_pack("{s:{s:I, s:s}}", "series", "count", (json_int_t)series->count,
                              "lastObservedTime", now);

@@ -7,15 +7,13 @@
 
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/rng.h"
 
 #define SECOND_NS INT64_C(1000000000)
-
-enum { MICRO_TIME_SIZE = 40 };
 
 struct kube_lease {
     struct kube_lease_options options;
@@ -48,20 +46,6 @@ static void set_text(char **text, const char *value)
 
     free(*text);
     *text = copy;
-}
-
-/* RFC 3339 with microseconds, as the API wants it (metav1.MicroTime). For people: nobody
- * reckons with it. */
-static void micro_time(char ret[MICRO_TIME_SIZE])
-{
-    struct timespec now;
-    struct tm parts;
-    char seconds[24];
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(ret, MICRO_TIME_SIZE, "%s.%06ldZ", seconds, now.tv_nsec / 1000);
 }
 
 static void lead(struct kube_lease *lease)
@@ -157,10 +141,10 @@ static void on_written(void *context, const struct kube_answer *answer)
 /* spec of our Lease, to be written; acquiring also says when it began. */
 static json_t *spec_of(struct kube_lease *lease, bool acquiring, long long transitions)
 {
-    char now[MICRO_TIME_SIZE];
+    char now[28];
 
     lease->acquiring = acquiring;
-    micro_time(now);
+    clock_wall_text_micro(now);
     json_t *spec =
         json_pack("{s:s, s:I, s:s, s:I}", "holderIdentity", lease->identity,
                   "leaseDurationSeconds", (json_int_t)(lease->options.duration_ns / SECOND_NS),

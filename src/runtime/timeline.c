@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum { POINTS_MAX = 100000 };
@@ -115,11 +116,9 @@ static json_t *service_json(const struct timeline_series *series,
 
 static json_t *started_json(double unix_s)
 {
-    char text[32];
-    time_t whole = (time_t)unix_s;
-    struct tm utc;
-    gmtime_r(&whole, &utc);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    char text[21];
+
+    clock_utc_text((int64_t)unix_s, text);
     return json_string(text);
 }
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,12 +58,25 @@ static void test_wall_text(void **state)
     assert_true(before <= read && read <= time(NULL));
 }
 
+static void test_micro_text(void **state)
+{
+    (void)state;
+    char text[28];
+    unsigned micro = 0;
+    int end = 0;
+    clock_wall_text_micro(text);
+    assert_int_equal(strlen(text), 27);
+    assert_int_equal(sscanf(text, "%*4u-%*2u-%*2uT%*2u:%*2u:%*2u.%6uZ%n", &micro, &end), 1);
+    assert_int_equal(end, 27);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fake),
         cmocka_unit_test(test_real),
         cmocka_unit_test(test_wall_text),
+        cmocka_unit_test(test_micro_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/resources.h"
-#include "control/timestamp.h"
 #include "kube/api.h"
 #include "mig/layout.h"
 
@@ -103,7 +103,7 @@ static void add(struct fake_cluster *cluster, enum fake_kind kind, const json_t 
     char uid[32], now[21];
 
     snprintf(uid, sizeof uid, "uid-%lld", ++cluster->uid);
-    timestamp_format(cluster->now_s, now);
+    clock_utc_text(cluster->now_s, now);
     json_object_set_new(metadata, "uid", json_string(uid));
     json_object_set_new(metadata, "creationTimestamp", json_string(now));
     json_object_set_new(metadata, "generation", json_integer(1));
@@ -142,7 +142,7 @@ static void mark_deleted(struct fake_cluster *cluster, enum fake_kind kind, size
     }
     if (*kube_metadata(object, "deletionTimestamp"))
         return;
-    timestamp_format(cluster->now_s, now);
+    clock_utc_text(cluster->now_s, now);
     changed = json_deep_copy(object);
     json_object_set_new(json_object_get(changed, "metadata"), "deletionTimestamp",
                         json_string(now));

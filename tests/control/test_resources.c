@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "control/kinds.h"
 #include "control/resources.h"
@@ -590,7 +591,7 @@ static void test_timestamps(void **state)
         assert_int_equal(seconds, cases[i].seconds);
     }
     char text[21];
-    timestamp_format(1772366400, text);
+    clock_utc_text(1772366400, text);
     assert_string_equal(text, "2026-03-01T12:00:00Z");
 }
 
