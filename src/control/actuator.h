@@ -33,16 +33,16 @@ struct actuator_ops {
      * written once. In observe() INSTANCE_READY or INSTANCE_FAILED ends a creation; a deletion
      * is over when observe() does not list the instance any more. */
     void (*change)(struct world *world, const struct gpu_pool *pool,
-                   const struct actuator_gpus *gpus, const struct actuator_slot *creates,
-                   size_t create_count, const struct actuator_slot *deletes,
-                   size_t delete_count, struct effects *effects);
+                   const struct actuator_slot *creates, size_t create_count,
+                   const struct actuator_slot *deletes, size_t delete_count,
+                   struct effects *effects);
     /* Binds a pod (whole object, to be completed) to an instance: node, devices, claims, gates.
      */
     void (*bind)(const struct world *world, const struct world_gpu *gpu,
                  const struct world_instance *instance, json_t *pod);
     /* What bound pods still need, in every round (dra: allocations, gates); NULL: nothing. */
-    void (*tend)(struct world *world, const struct gpu_pool *pool,
-                 const struct actuator_gpus *gpus, struct effects *effects);
+    void (*tend)(struct world *world, const struct actuator_gpus *gpus,
+                 struct effects *effects);
     bool needs_whole_gpu; /* mig-manager: changes only GPUs without any instance in use */
 };
 

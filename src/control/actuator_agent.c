@@ -49,15 +49,14 @@ static void agent_observe(struct world *world, const struct gpu_pool *pool,
 }
 
 static void agent_change(struct world *world, const struct gpu_pool *pool,
-                         const struct actuator_gpus *gpus, const struct actuator_slot *creates,
-                         size_t create_count, const struct actuator_slot *deletes,
-                         size_t delete_count, struct effects *effects)
+                         const struct actuator_slot *creates, size_t create_count,
+                         const struct actuator_slot *deletes, size_t delete_count,
+                         struct effects *effects)
 {
     const struct actuator_slots slots = {creates, deletes, create_count, delete_count};
     struct desired desired;
 
     (void)pool;
-    (void)gpus;
     for (size_t node = 0; node < world->nodes.count; node++) {
         if (!desired_make(world, node, &slots, &desired) || !desired.changed || !desired.state)
             continue;

@@ -103,7 +103,6 @@ struct dra_gpu {
     uint64_t boards, exact;
 };
 struct dra_gpus {
-    struct world *world;
     VEC(struct dra_gpu) items;
 };
 
@@ -258,7 +257,7 @@ static const char *dra_conflict(const struct world *world, size_t node)
 static void observe_dra_node(struct world *world, size_t node, struct actuator_gpus *ret,
                              size_t capacity)
 {
-    struct dra_gpus gpus = {.world = world};
+    struct dra_gpus gpus = {0};
     const char *name = world->nodes.data[node].name;
 
     walk_partitions(world, name, add_partition, &gpus);
@@ -444,11 +443,10 @@ static void delete_claim(const json_t *claim, struct effects *effects)
 }
 
 static void dra_change(struct world *world, const struct gpu_pool *pool,
-                       const struct actuator_gpus *gpus, const struct actuator_slot *creates,
-                       size_t create_count, const struct actuator_slot *deletes,
-                       size_t delete_count, struct effects *effects)
+                       const struct actuator_slot *creates, size_t create_count,
+                       const struct actuator_slot *deletes, size_t delete_count,
+                       struct effects *effects)
 {
-    (void)gpus;
     for (size_t i = 0; i < delete_count; i++) {
         const json_t *claim =
             find_claim(world, deletes[i].gpu, deletes[i].profile, deletes[i].start);
@@ -568,10 +566,9 @@ static void lift_gate(const struct world_pod *pod, struct effects *effects)
     effect->reason = "Allocated";
 }
 
-static void dra_tend(struct world *world, const struct gpu_pool *pool,
-                     const struct actuator_gpus *gpus, struct effects *effects)
+static void dra_tend(struct world *world, const struct actuator_gpus *gpus,
+                     struct effects *effects)
 {
-    (void)pool;
     for (size_t i = 0; i < world->pods.count; i++) {
         const struct world_pod *pod = &world->pods.data[i];
         const json_t *claim = NULL;

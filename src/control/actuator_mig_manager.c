@@ -362,7 +362,6 @@ static bool may_retry(const struct world *world, size_t node,
 }
 
 static void manager_change(struct world *world, const struct gpu_pool *pool,
-                           const struct actuator_gpus *gpus,
                            const struct actuator_slot *creates, size_t create_count,
                            const struct actuator_slot *deletes, size_t delete_count,
                            struct effects *effects)
@@ -371,7 +370,6 @@ static void manager_change(struct world *world, const struct gpu_pool *pool,
     CLEANUP(json_decref_ptr) json_t *changed = json_object(); /* node index: layouts */
     struct config_map map = {.text = STR_EMPTY};
 
-    (void)gpus;
     str_add(&map.text, "version: v1\nmig-configs:\n");
     for (size_t i = 0; i < world->nodes.count; i++) {
         const json_t *json = world->nodes.data[i].json;

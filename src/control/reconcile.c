@@ -248,7 +248,7 @@ static void run_round(struct world *world, const struct gpu_pool *pool,
         reconcile_strays(world, pool, gpus, effects);
     }
     if (ops->tend)
-        ops->tend(world, pool, gpus, effects);
+        ops->tend(world, gpus, effects);
 }
 
 int reconcile_pool(struct world *world, const struct reconcile_options *options,

@@ -665,9 +665,9 @@ static void act_all(struct step *step)
     for (size_t i = 0; i < chosen; i++)
         act(step, order[i].index);
     if (step->creates.count + step->deletes.count > 0)
-        step->ops->change(step->view.world, step->view.pool, step->view.gpus,
-                          step->creates.data, step->creates.count, step->deletes.data,
-                          step->deletes.count, step->effects);
+        step->ops->change(step->view.world, step->view.pool, step->creates.data,
+                          step->creates.count, step->deletes.data, step->deletes.count,
+                          step->effects);
     free(order);
 }
 

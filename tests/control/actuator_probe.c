@@ -169,9 +169,9 @@ static void answer(struct world *world, const json_t *root)
     if (json_is_true(json_object_get(root, "step")))
         reconcile_transition(world, pool, &gpus, &world->transitions.data[0], &effects);
     else
-        ops->change(world, pool, &gpus, creates, create_count, deletes, delete_count, &effects);
+        ops->change(world, pool, creates, create_count, deletes, delete_count, &effects);
     if (ops->tend)
-        ops->tend(world, pool, &gpus, &effects);
+        ops->tend(world, &gpus, &effects);
     json_t *out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "actuator", ops->name, "gpus",
                             gpus_json(world, &gpus), "conflicts", conflicts_json(world),
                             "doubts", doubts_json(world), "effects", effects_json(&effects),
