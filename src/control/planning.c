@@ -276,8 +276,7 @@ static void add_services(struct planner *planner)
                                   .rate_rps = from->rate_rps * fmax(view->pool->headroom, 1),
                                   .latency_ms = from->latency_ms,
                                   .percentile = from->percentile,
-                                  .max_wait_ms = isnan(from->max_wait_ms) ? from->latency_ms / 4
-                                                                          : from->max_wait_ms,
+                                  .max_wait_ms = from->max_wait_ms,
                                   .min_instances = from->min_instances,
                                   .spread = from->spread,
                                   .priority = from->priority};
@@ -411,7 +410,6 @@ static int plan_once(struct planner *planner, struct plan *ret_plan, struct erro
         request.settings.clock = options->clock;
         request.settings.budget_s = options->plan_budget_seconds;
     }
-    request.settings.executor = options->executor;
     return plan_run(&request, ret_plan, err);
 }
 

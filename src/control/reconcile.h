@@ -16,14 +16,12 @@
 #define TRANCHE_CONTROL_RECONCILE_H
 
 #include "base/clock.h"
-#include "base/executor.h"
 #include "control/actuator.h"
 
 struct reconcile_options {
     const char *pool;
     double plan_budget_seconds;       /* of one plan; 0: none */
     const struct clock_source *clock; /* for that budget alone; NULL: none is kept */
-    const struct executor *executor;  /* of plans; NULL: one thread */
     int actions_max;                  /* of one Transition object; 0: 500 */
     int piece_gpus; /* changed by one Transition in pools of more than twice as
                        many; 0: 128 */

@@ -35,7 +35,7 @@ struct gpu_service {
     const char *model;
     enum task task;
     double rate_rps, latency_ms, percentile; /* latency NAN: none (training) */
-    double max_wait_ms;                      /* NAN: latency / 4 */
+    double max_wait_ms; /* latency / 4 where the spec has none; NAN: training */
     int min_instances;
     enum spread spread;
     int priority;

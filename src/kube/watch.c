@@ -429,13 +429,6 @@ bool kube_watch_is_fresh(const struct kube_watch *watch)
     return watch->synced && !watch->relist && watch->open;
 }
 
-void kube_watch_relist(struct kube_watch *watch)
-{
-    stop(watch);
-    watch->relist = true;
-    go_on_at(watch, 0);
-}
-
 struct kube_watch_counts kube_watch_counts(const struct kube_watch *watch)
 {
     return watch->counts;

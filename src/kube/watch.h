@@ -61,8 +61,6 @@ bool kube_watch_is_synced(const struct kube_watch *watch);
 /* A list was completed since the connection was last lost, and the stream that follows it is
  * open: only now may anything destructive be decided on what the sink has heard. */
 bool kube_watch_is_fresh(const struct kube_watch *watch);
-/* From here on what came before counts as stale: list anew. */
-void kube_watch_relist(struct kube_watch *watch);
 struct kube_watch_counts kube_watch_counts(const struct kube_watch *watch);
 /* The last failure; E_NONE when there was none since the last list or event. Borrowed. */
 const struct error *kube_watch_error(const struct kube_watch *watch);
