@@ -109,22 +109,6 @@ struct node_gpu_state *node_state_of(const struct world *world, const char *node
     return NULL;
 }
 
-struct node_gpu *node_gpu_find(struct node_gpu *gpus, size_t count, const char *uuid)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(gpus[i].uuid, uuid))
-            return &gpus[i];
-    return NULL;
-}
-
-struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start)
-{
-    for (size_t i = 0; i < gpu->instances.count; i++)
-        if (gpu->instances.data[i].profile == profile && gpu->instances.data[i].start == start)
-            return &gpu->instances.data[i];
-    return NULL;
-}
-
 static int compare_world_instances(const void *a, const void *b)
 {
     const struct world_instance *x = a, *y = b;

@@ -42,8 +42,6 @@ const char *device_attribute(const json_t *device, const char *name);
 
 /* NodeGpuState of a node, or NULL. */
 struct node_gpu_state *node_state_of(const struct world *world, const char *node);
-struct node_gpu *node_gpu_find(struct node_gpu *gpus, size_t count, const char *uuid);
-struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start);
 
 /* The desired layouts of one node, being changed: a copy in the world's arena. */
 struct desired {

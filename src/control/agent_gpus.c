@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "gpu/apply.h"
+#include "gpu/journal.h"
 
 struct agent_gpus {
     struct agent_gpus_options options;
@@ -98,26 +99,12 @@ static void say_of(struct agent_findings *findings, const char *uuid,
 /* Tells each GPU that was found the first of its troubles. */
 static void tell_troubles(struct agent_findings *findings)
 {
-    for (size_t i = findings->troubles.count; i-- > 0;)
-        for (size_t j = 0; j < findings->count; j++)
-            if (!strcmp(findings->gpus[j].uuid, findings->troubles.data[i].uuid))
-                findings->gpus[j].message = findings->troubles.data[i].text;
-}
-
-static const struct node_gpu *ordered_gpu(const struct agent_order *order, const char *uuid)
-{
-    for (size_t i = 0; order->change && i < order->count; i++)
-        if (!strcmp(order->gpus[i].uuid, uuid))
-            return &order->gpus[i];
-    return NULL;
-}
-
-static bool has_instance(const struct node_gpu *gpu, int profile, int start)
-{
-    for (size_t i = 0; i < gpu->instances.count; i++)
-        if (gpu->instances.data[i].profile == profile && gpu->instances.data[i].start == start)
-            return true;
-    return false;
+    for (size_t i = findings->troubles.count; i-- > 0;) {
+        struct node_gpu *found =
+            node_gpu_find(findings->gpus, findings->count, findings->troubles.data[i].uuid);
+        if (found)
+            found->message = findings->troubles.data[i].text;
+    }
 }
 
 /* --- changing one GPU --- */
@@ -262,8 +249,8 @@ static bool is_as_ordered(const struct node_gpu *found, const struct node_gpu *o
         return false;
     for (size_t i = 0; i < found->instances.count; i++)
         if (!found->instances.data[i].ready ||
-            !has_instance(ordered, found->instances.data[i].profile,
-                          found->instances.data[i].start))
+            !node_instance_find(ordered, found->instances.data[i].profile,
+                                found->instances.data[i].start))
             return false;
     return true;
 }
@@ -363,7 +350,8 @@ static bool look_at(struct agent_gpus *gpus, const struct gpu_identity *identity
 {
     struct gpu_inventory inventory = {0};
     const struct mig_board *board = mig_board_by_pci(identity->pci_device_id);
-    const struct node_gpu *ordered = ordered_gpu(order, identity->uuid);
+    const struct node_gpu *ordered =
+        order->change ? node_gpu_find(order->gpus, order->count, identity->uuid) : NULL;
     struct error err;
 
     if (gpu_inventory_read_one(&gpus->driver, identity, &inventory, &err)) {
@@ -444,7 +432,7 @@ static bool has_journal(const struct agent_gpus *gpus)
 {
     CLEANUP(str_done) struct str path = STR_EMPTY;
 
-    str_addf(&path, "%s/gpu-journal.json", gpus->options.state_dir);
+    gpu_journal_path(gpus->options.state_dir, &path);
     return !access(path.bytes, F_OK);
 }
 
@@ -467,21 +455,15 @@ static void change_gpu(struct agent_gpus *gpus, const struct node_gpu *ordered, 
                        struct agent_findings *before, struct agent_findings *findings)
 {
     const struct gpu_identity *identity = identity_of(gpus, ordered->uuid);
+    const struct node_gpu *found = node_gpu_find(before->gpus, before->count, ordered->uuid);
     const char *why = refusal(identity, ordered);
 
     if (why) {
         CLEANUP(str_done) struct str text = STR_EMPTY;
         str_addf(&text, "%s %s", ordered->uuid, why);
         say_of(findings, ordered->uuid, AGENT_INVALID, text.bytes);
-        return;
-    }
-    for (size_t i = 0; i < before->count; i++) {
-        const struct node_gpu *found = &before->gpus[i];
-        if (strcmp(found->uuid, ordered->uuid) != 0 || !found->board->has_mig ||
-            (!always && is_as_ordered(found, ordered)))
-            continue;
+    } else if (found && found->board->has_mig && (always || !is_as_ordered(found, ordered)))
         apply_gpu(gpus, identity, ordered, findings);
-    }
 }
 
 /* Changes what differs. */
@@ -502,11 +484,9 @@ static void change(struct agent_gpus *gpus, const struct agent_order *order,
 static void judge(const struct agent_order *order, struct agent_findings *findings)
 {
     for (size_t i = 0; i < order->count && findings->outcome == AGENT_SYNCED; i++) {
-        const struct node_gpu *found = NULL;
+        const struct node_gpu *found =
+            node_gpu_find(findings->gpus, findings->count, order->gpus[i].uuid);
         CLEANUP(str_done) struct str text = STR_EMPTY;
-        for (size_t j = 0; j < findings->count; j++)
-            if (!strcmp(findings->gpus[j].uuid, order->gpus[i].uuid))
-                found = &findings->gpus[j];
         if (found && is_as_ordered(found, &order->gpus[i]))
             continue;
         str_addf(&text, "%s is not as ordered yet", order->gpus[i].uuid);

@@ -154,14 +154,6 @@ bool agent_status_equal(const json_t *a, const json_t *b)
 
 /* --- extended resources --- */
 
-static bool is_ordered(const struct agent_order *order, const char *uuid)
-{
-    for (size_t i = 0; i < order->count; i++)
-        if (!strcmp(order->gpus[i].uuid, uuid))
-            return true;
-    return false;
-}
-
 /* Counts by name: {"tranche.dev/mig-1g.5gb": 2}. */
 static json_t *count_resources(const struct agent_order *order,
                                const struct agent_findings *findings)
@@ -170,7 +162,8 @@ static json_t *count_resources(const struct agent_order *order,
 
     for (size_t i = 0; i < findings->count; i++) {
         const struct node_gpu *gpu = &findings->gpus[i];
-        for (size_t j = 0; is_ordered(order, gpu->uuid) && j < gpu->instances.count; j++) {
+        bool is_ordered = node_gpu_find(order->gpus, order->count, gpu->uuid);
+        for (size_t j = 0; is_ordered && j < gpu->instances.count; j++) {
             char name[64];
             if (!gpu->instances.data[j].ready)
                 continue;

@@ -36,6 +36,24 @@ void object_meta_read(const json_t *object, struct object_meta *ret_meta)
     };
 }
 
+struct node_gpu *node_gpu_find(const struct node_gpu *gpus, size_t count, const char *uuid)
+{
+    assert(uuid);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(gpus[i].uuid, uuid))
+            return (struct node_gpu *)&gpus[i];
+    return NULL;
+}
+
+struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start)
+{
+    assert(gpu);
+    for (size_t i = 0; i < gpu->instances.count; i++)
+        if (gpu->instances.data[i].profile == profile && gpu->instances.data[i].start == start)
+            return &gpu->instances.data[i];
+    return NULL;
+}
+
 static int wrong_service(const struct gpu_service *service, const char *text, struct error *err)
 {
     return error_set(err, E_INPUT, "GpuService %s/%s: spec.%s", service->meta.namespace,

@@ -159,6 +159,10 @@ struct node_gpu_state {
     const char *message;
 };
 
+/* One of a list by its UUID, one of a GPU by its place; NULL when there is none. */
+struct node_gpu *node_gpu_find(const struct node_gpu *gpus, size_t count, const char *uuid);
+struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start);
+
 void object_meta_read(const json_t *object, struct object_meta *ret_meta);
 /* Each: E_INPUT "GpuService shop/ranker: spec.rateRps: expected …, found …". */
 int gpu_service_read(const json_t *object, struct arena *arena, struct gpu_service *ret,

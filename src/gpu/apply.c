@@ -76,7 +76,7 @@ static int run_open(struct run *run, const struct gpu_driver *driver,
                         .journal_path = STR_EMPTY,
                         .lock_fd = -1};
     gpu_target_list_init(&run->targets);
-    str_addf(&run->journal_path, "%s/gpu-journal.json", options->state_dir);
+    gpu_journal_path(options->state_dir, &run->journal_path);
     str_addf(&lock, "%s/gpu.lock", options->state_dir);
     int r = options->dry_run ? 0 : file_make_dirs(options->state_dir, 0700, err);
     if (!r && !options->dry_run)

@@ -63,6 +63,12 @@ static json_t *side_to_json(bool enabled, const char *layout)
     return json_pack("{s:b, s:s}", "mig_enabled", enabled, "layout", layout);
 }
 
+void gpu_journal_path(const char *state_dir, struct str *path)
+{
+    assert(state_dir);
+    str_addf(path, "%s/gpu-journal.json", state_dir);
+}
+
 int gpu_journal_write(const struct gpu_journal *journal, const char *path, struct error *err)
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;

@@ -31,6 +31,8 @@ void gpu_journal_make(const struct gpu_inventory *inventory,
 /* Frees the texts. */
 void gpu_journal_done(struct gpu_journal *journal);
 
+/* Appends the path of the journal in a state folder. */
+void gpu_journal_path(const char *state_dir, struct str *path);
 /* Writes the journal, whole or not at all, and syncs it to the disk. E_IO. */
 int gpu_journal_write(const struct gpu_journal *journal, const char *path, struct error *err);
 /* E_NOT_FOUND when there is none. */

@@ -135,7 +135,8 @@ json_t *metric_sample_to_json(const struct metric_sample *sample)
     return json_pack("{s:I, s:o}", "time_ns", (json_int_t)sample->time_ns, "rows", rows);
 }
 
-const char *power_share(double board_w, double idle_w, struct power_part *parts, size_t count)
+enum power_rule power_share(double board_w, double idle_w, struct power_part *parts,
+                            size_t count)
 {
     double above = board_w - fmin(idle_w, board_w), by_activity = 0, by_slices = 0;
 
@@ -146,10 +147,22 @@ const char *power_share(double board_w, double idle_w, struct power_part *parts,
         parts[i].watts = 0;
     }
     if (!(above > 0) || !(by_slices > 0))
-        return "none";
+        return POWER_BY_NOTHING;
     bool known = by_activity > 0;
     for (size_t i = 0; i < count; i++)
         parts[i].watts = known ? above * parts[i].slices * parts[i].activity / by_activity
                                : above * parts[i].slices / by_slices;
-    return known ? "activity x slices" : "slices";
+    return known ? POWER_BY_ACTIVITY : POWER_BY_SLICES;
+}
+
+const char *power_rule_name(enum power_rule rule)
+{
+    static const char *const rules[POWER_RULE_COUNT] = {
+        [POWER_BY_NOTHING] = "none",
+        [POWER_BY_SLICES] = "slices",
+        [POWER_BY_ACTIVITY] = "activity x slices",
+    };
+
+    assert(rule < POWER_RULE_COUNT);
+    return rules[rule];
 }

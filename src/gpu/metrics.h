@@ -137,8 +137,12 @@ struct power_part {
     double activity; /* 0 … 1; NAN: unknown */
     double watts;    /* out */
 };
-/* Fills parts[].watts and returns the rule used: "activity x slices" when every activity is
- * known and one is above 0, else "slices" over all, "none" when nothing is above idle. */
-const char *power_share(double board_w, double idle_w, struct power_part *parts, size_t count);
+enum power_rule { POWER_BY_NOTHING, POWER_BY_SLICES, POWER_BY_ACTIVITY, POWER_RULE_COUNT };
+/* Fills parts[].watts and returns the rule used: activity x slices when every activity is
+ * known and one is above 0, else slices over all, nothing when nothing is above idle. */
+enum power_rule power_share(double board_w, double idle_w, struct power_part *parts,
+                            size_t count);
+/* "none", "slices", "activity x slices": as results name it; static. */
+const char *power_rule_name(enum power_rule rule);
 
 #endif

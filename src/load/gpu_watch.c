@@ -19,7 +19,6 @@
  * hardware slowdown, software and hardware thermal slowdown, power brake. */
 static const uint64_t SLOWED = 0x004 | 0x008 | 0x020 | 0x040 | 0x080;
 static const double THROTTLED_SHARE = 0.1;
-static const char BY_ACTIVITY[] = "activity x slices"; /* power_share()'s better rule */
 
 /* One sample: of the GPU, but memory and activity of the instance where there is one. */
 struct reading {
@@ -152,16 +151,16 @@ static double share_power(struct gpu_watch *watch, const struct metric_sample *s
     if (mine == GPU_INSTANCES_MAX)
         return NAN;
     double above_w = fmax(board_w - watch->idle_w, 0);
-    const char *rule = power_share(board_w, watch->idle_w, parts, count);
+    enum power_rule rule = power_share(board_w, watch->idle_w, parts, count);
     /* Activity needs a window: a sample too soon after another has none, and the share by
      * activity that was seen last holds on. */
-    if (strcmp(rule, BY_ACTIVITY) == 0)
+    if (rule == POWER_BY_ACTIVITY)
         watch->active_share = parts[mine].watts / above_w;
-    else if (strcmp(rule, "none") != 0 && !isnan(watch->active_share))
+    else if (rule != POWER_BY_NOTHING && !isnan(watch->active_share))
         return watch->active_share * above_w;
     /* One rule for the whole: that of the last sample with anything above idle. */
-    if (!watch->slice_rule || strcmp(rule, "none") != 0)
-        watch->slice_rule = rule;
+    if (!watch->slice_rule || rule != POWER_BY_NOTHING)
+        watch->slice_rule = power_rule_name(rule);
     return parts[mine].watts;
 }
 

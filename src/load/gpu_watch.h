@@ -31,7 +31,7 @@ struct gpu_figures {
     double temperature_c_max;
     uint64_t clock_reasons;          /* every bit seen */
     bool throttled;                  /* slowed down in more than a tenth of the samples */
-    const char *slice_rule;          /* of power_share(); static; NULL: no estimate */
+    const char *slice_rule;          /* of power_rule_name(); static; NULL: no estimate */
     char reason[METRIC_REASON_SIZE]; /* why there is nothing; "" when there is */
 };
 void gpu_figures_clear(struct gpu_figures *figures);

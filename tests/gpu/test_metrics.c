@@ -309,15 +309,16 @@ static void test_m13_parts_of_power_add_up(void **state)
                                  {.slices = 1, .activity = 0}};
 
     (void)state;
-    assert_string_equal(power_share(250, 50, parts, 3), "activity x slices");
+    assert_int_equal(power_share(250, 50, parts, 3), POWER_BY_ACTIVITY);
     assert_near(parts[0].watts, 100);
     assert_near(parts[1].watts, 100);
     assert_near(parts[2].watts, 0);
     parts[1].activity = NAN;
-    assert_string_equal(power_share(250, 50, parts, 3), "slices");
+    assert_int_equal(power_share(250, 50, parts, 3), POWER_BY_SLICES);
     assert_near(parts[0].watts + parts[1].watts + parts[2].watts, 200);
-    assert_string_equal(power_share(50, 60, parts, 3), "none");
+    assert_int_equal(power_share(50, 60, parts, 3), POWER_BY_NOTHING);
     assert_near(parts[0].watts, 0);
+    assert_string_equal(power_rule_name(POWER_BY_ACTIVITY), "activity x slices");
 }
 
 /* --- NVML and GPM --- */
