@@ -10,9 +10,9 @@
  * comes to the node, and destroys it after the pod; so an instance is ready for a pod as soon
  * as its claim is there.
  *
- *     scheduler's choice  CEL on parentUUID and profile; where on the GPU is up to the
- * scheduler exactPlacement      the pod is gated; the claim's allocation is written here, with
- * the pod as its user, then the gate is lifted (dra_tend())
+ * Without exactPlacement the claim asks by CEL for a GPU and a profile, and where on the GPU is
+ * up to the scheduler. With it the pod is gated; the claim's allocation is written here, with
+ * the pod as its user, then the gate is lifted (dra_tend()).
  */
 #include <assert.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "control/actuator_dra.h"
 #include "control/actuator_internal.h"
+#include "kube/api.h"
 
 #define MIG_CLASS        "mig.nvidia.com"
 #define CLAIM_IN_POD     "tranche-gpu"
@@ -368,15 +369,6 @@ static const char *service_of_slot(const struct world *world, const struct actua
     return "";
 }
 
-/* A pod finds a claim in its own namespace alone. */
-static bool is_in_namespace(const json_t *claim, const char *service)
-{
-    const char *namespace = json_text(json_object_get(claim, "metadata"), "namespace");
-    size_t length = strlen(namespace);
-
-    return !strncmp(service, namespace, length) && service[length] == '/';
-}
-
 static json_t *claim_spec(const char *uuid, const char *profile)
 {
     CLEANUP(str_done) struct str cel = STR_EMPTY;
@@ -458,9 +450,10 @@ static void dra_change(struct world *world, const struct gpu_pool *pool,
             find_claim(world, creates[i].gpu, creates[i].profile, creates[i].start);
         if (!claim)
             create_claim(world, pool, &creates[i], effects);
-        /* Of the tenant before, in its namespace: it goes, and is made anew. */
-        else if (creates[i].service && !is_in_namespace(claim, creates[i].service) &&
-                 !claim_is_leaving(claim))
+        /* A pod finds a claim in its own namespace alone. Of the tenant before, in its
+         * namespace: it goes, and is made anew. */
+        else if (creates[i].service && !claim_is_leaving(claim) &&
+                 !name_is_in_namespace(creates[i].service, kube_metadata(claim, "namespace")))
             delete_claim(claim, effects);
     }
 }

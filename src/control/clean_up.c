@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "control/kinds.h"
+#include "control/object.h"
 #include "control/resources.h"
 
 enum { ATTEMPTS = 5 };
@@ -102,28 +103,13 @@ static int wait_for_none(const struct clean_up_options *options, const struct ku
     }
 }
 
-/* The finalizers less ours. */
-static json_t *others_of(const json_t *object)
-{
-    const json_t *finalizers =
-        json_object_get(json_object_get(object, "metadata"), "finalizers");
-    json_t *others = json_array();
-
-    for (size_t i = 0; i < json_array_size(finalizers); i++) {
-        json_t *finalizer = json_array_get(finalizers, i);
-        if (!json_is_string(finalizer) || strcmp(json_string_value(finalizer), FINALIZER) != 0)
-            json_array_append(others, finalizer);
-    }
-    return others;
-}
-
 static int release_one(const struct clean_up_options *options, const struct kube_kind *kind,
                        const json_t *object, struct error *err)
 {
     CLEANUP(json_decref_ptr)
-    json_t *patch =
-        json_pack("{s:{s:s, s:o}}", "metadata", "resourceVersion",
-                  kube_metadata(object, "resourceVersion"), "finalizers", others_of(object));
+    json_t *patch = json_pack("{s:{s:s, s:o}}", "metadata", "resourceVersion",
+                              kube_metadata(object, "resourceVersion"), "finalizers",
+                              object_finalizers(object, false));
     struct kube_call call = {
         .verb = KUBE_MERGE_PATCH, .target = target_of(kind, object), .body = patch};
     int rc = kube_client_call(options->client, &call, NULL, err);
@@ -137,7 +123,7 @@ static void add_left(const struct kube_kind *kind, const json_t *object,
                      struct clean_up_report *report)
 {
     const char *namespace = kube_metadata(object, "namespace");
-    CLEANUP(json_decref_ptr) json_t *others = others_of(object);
+    CLEANUP(json_decref_ptr) json_t *others = object_finalizers(object, false);
     const char *holder = json_string_value(json_array_get(others, 0));
     struct object_meta meta;
 

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "control/kinds.h"
 
 const char *object_label(const json_t *object, const char *key)
 {
@@ -15,6 +16,29 @@ const char *object_label(const json_t *object, const char *key)
 const char *object_note(const json_t *object, const char *key)
 {
     return json_text(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
+}
+
+json_t *object_finalizers(const json_t *object, bool with_ours)
+{
+    const json_t *there = json_object_get(json_object_get(object, "metadata"), "finalizers");
+    json_t *list = json_array(), *one;
+    size_t index;
+
+    json_array_foreach((json_t *)there, index, one)
+    {
+        if (!json_is_string(one) || strcmp(json_string_value(one), FINALIZER) != 0)
+            json_array_append(list, one);
+    }
+    if (with_ours)
+        json_array_append_new(list, json_string(FINALIZER));
+    return list;
+}
+
+bool name_is_in_namespace(const char *name, const char *namespace)
+{
+    size_t length = strlen(namespace);
+
+    return strncmp(name, namespace, length) == 0 && name[length] == '/';
 }
 
 static json_t *child_of(json_t *object, const char *key, json_t *(*make)(void), json_type type)

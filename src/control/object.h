@@ -7,11 +7,16 @@
 #define TRANCHE_CONTROL_OBJECT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* metadata.labels[key], metadata.annotations[key]; "" when there is none. */
 const char *object_label(const json_t *object, const char *key);
 const char *object_note(const json_t *object, const char *key);
+/* metadata.finalizers without ours, or with it as the last; a new reference. */
+json_t *object_finalizers(const json_t *object, bool with_ours);
+/* Whether "namespace/name" is in that namespace. */
+bool name_is_in_namespace(const char *name, const char *namespace);
 /* The object, or list, under key, made when it is not there or is none; borrowed. */
 json_t *json_child(json_t *object, const char *key);
 json_t *json_child_list(json_t *object, const char *key);

@@ -27,11 +27,8 @@ static struct view_service *get_service(struct pool_view *view, const char *name
     if (service->service >= 0 &&
         strcmp(view->world->services.data[service->service].pool, view->pool->meta.name) != 0)
         service->service = -1; /* it has moved to another pool */
-    else if (service->service < 0 && strchr(name, '/')) {
-        CLEANUP(free_ptr) char *namespace = xstrndup(name, (size_t)(strchr(name, '/') - name));
-        service->is_unreadable =
-            world_is_unreadable(view->world, namespace, strchr(name, '/') + 1);
-    }
+    else if (service->service < 0)
+        service->is_unreadable = world_is_unreadable(view->world, name);
     return service;
 }
 

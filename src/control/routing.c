@@ -118,21 +118,27 @@ static bool is_there(const struct there *there, const struct gpu_service *servic
     return map_find(&there->names, key) >= 0;
 }
 
+/* "namespace/name" of the GpuService that an object is for; owned by the caller. */
+static char *service_of(const json_t *object)
+{
+    return xasprintf("%s/%s", kube_metadata(object, "namespace"),
+                     object_label(object, LABEL_SERVICE));
+}
+
 /* The GpuService is there, and cannot be read: its routing stays as it is. */
 static bool is_unreadable(const struct router *router, const json_t *object)
 {
-    return world_is_unreadable(router->world, kube_metadata(object, "namespace"),
-                               object_label(object, LABEL_SERVICE));
+    CLEANUP(free_ptr) char *service = service_of(object);
+
+    return world_is_unreadable(router->world, service);
 }
 
 /* The chain of the GpuService that an object is for. */
 static unsigned chain_of(const struct router *router, const json_t *object)
 {
-    CLEANUP(free_ptr)
-    char *name = xasprintf("%s/%s", kube_metadata(object, "namespace"),
-                           object_label(object, LABEL_SERVICE));
+    CLEANUP(free_ptr) char *service = service_of(object);
 
-    return (unsigned)(world_find_service(router->world, name) + 1);
+    return (unsigned)(world_find_service(router->world, service) + 1);
 }
 
 static void delete_unwanted(struct router *router, struct there *there)

@@ -478,31 +478,13 @@ void status_tell_unreadable_pool(const struct world *world, const struct world_f
 
 /* ---- finalizers ------------------------------------------------------------------- */
 
-static json_t *finalizers_with(const json_t *object, bool with_ours)
-{
-    const json_t *there = json_at(object, "metadata", "finalizers", NULL);
-    json_t *list = json_array();
-    size_t index;
-    json_t *one;
-
-    json_array_foreach((json_t *)there, index, one)
-    {
-        if (strcmp(json_string_value(one) ? json_string_value(one) : "", FINALIZER) != 0)
-            json_array_append(list, one);
-    }
-    if (with_ours)
-        json_array_append_new(list, json_string(FINALIZER));
-    return list;
-}
-
 static void set_finalizer(struct effects *effects, const struct kube_kind *kind,
                           const json_t *object, bool with_ours)
 {
-    effect_patch(
-        effects, kind, object,
-        json_pack("{s:{s:o}}", "metadata", "finalizers", finalizers_with(object, with_ours)),
-        true)
-        ->reason = "finalizer";
+    json_t *patch =
+        json_pack("{s:{s:o}}", "metadata", "finalizers", object_finalizers(object, with_ours));
+
+    effect_patch(effects, kind, object, patch, true)->reason = "finalizer";
 }
 
 size_t status_adopt_services(const struct world *world, const struct gpu_pool *pool,

@@ -574,11 +574,8 @@ static void make_pod(struct step *step, const struct transition_action *action,
 static bool is_out_of_reach(const struct world_instance *instance,
                             const struct gpu_service *service)
 {
-    const char *namespace = service ? service->meta.namespace : "";
-    size_t length = strlen(namespace);
-
     return *instance->claim && service &&
-           (strncmp(instance->claim, namespace, length) != 0 || instance->claim[length] != '/');
+           !name_is_in_namespace(instance->claim, service->meta.namespace);
 }
 
 static void act_start(struct step *step, size_t index)

@@ -118,23 +118,26 @@ static const json_t *owner_of(const json_t *json, const char *service)
     return NULL;
 }
 
-/* The UID of a GpuService, readable or not; "" when there is none. */
-static const char *service_uid(const struct world *world, const struct world_pod *pod)
+/* A GpuService that cannot be read, by "namespace/name", or NULL. */
+static const json_t *unreadable_service(const struct world *world, const char *service)
 {
-    int at = world_find_service(world, pod->service);
-    const char *name = strchr(pod->service, '/') + 1;
-
-    if (at >= 0)
-        return world->services.data[at].meta.uid;
     for (size_t i = 0; i < world->faults.count; i++) {
         const struct world_fault *fault = &world->faults.data[i];
-        const json_t *metadata = json_object_get(fault->object, "metadata");
-        if (fault->kind == &KIND_GPU_SERVICE &&
-            strcmp(json_text(metadata, "name"), name) == 0 &&
-            strcmp(json_text(metadata, "namespace"), pod->meta.namespace) == 0)
-            return json_text(metadata, "uid");
+        const char *namespace = kube_metadata(fault->object, "namespace");
+        if (fault->kind == &KIND_GPU_SERVICE && name_is_in_namespace(service, namespace) &&
+            strcmp(service + strlen(namespace) + 1, kube_metadata(fault->object, "name")) == 0)
+            return fault->object;
     }
-    return "";
+    return NULL;
+}
+
+/* The UID of a GpuService, readable or not; "" when there is none. */
+static const char *service_uid(const struct world *world, const char *service)
+{
+    int at = world_find_service(world, service);
+
+    return at >= 0 ? world->services.data[at].meta.uid
+                   : kube_metadata(unreadable_service(world, service), "uid");
 }
 
 /* Whole numbers that we put on pods, and what they may be. */
@@ -223,7 +226,7 @@ static bool is_orphan(const struct world *world, const json_t *json,
 {
     const json_t *owner = owner_of(json, strchr(pod->service, '/') + 1);
 
-    return strcmp(json_text(owner, "uid"), service_uid(world, pod)) != 0;
+    return strcmp(json_text(owner, "uid"), service_uid(world, pod->service)) != 0;
 }
 
 static void read_pod(struct world *world, const json_t *json, const struct map *endpoints)
@@ -335,17 +338,9 @@ int world_find_node(const struct world *world, const char *name)
     return (int)map_find(&world->node_names, name);
 }
 
-bool world_is_unreadable(const struct world *world, const char *namespace, const char *name)
+bool world_is_unreadable(const struct world *world, const char *service)
 {
-    for (size_t i = 0; i < world->faults.count; i++) {
-        const struct world_fault *fault = &world->faults.data[i];
-        const json_t *metadata = json_object_get(fault->object, "metadata");
-        if (fault->kind == &KIND_GPU_SERVICE &&
-            strcmp(json_text(metadata, "name"), name) == 0 &&
-            strcmp(json_text(metadata, "namespace"), namespace) == 0)
-            return true;
-    }
-    return false;
+    return unreadable_service(world, service);
 }
 
 const char *world_refusal(const struct world *world, const char *what,

@@ -128,7 +128,7 @@ void world_place_pods(struct world *world, const struct actuator_gpus *gpus);
 int world_find_service(const struct world *world, const char *service);
 int world_find_node(const struct world *world, const char *name);
 /* Whether there is a GpuService of this name whose spec cannot be read. */
-bool world_is_unreadable(const struct world *world, const char *namespace, const char *name);
+bool world_is_unreadable(const struct world *world, const char *service);
 /* Why the server refused an effect ("ensure", "patch") on an object not long ago, or NULL. */
 const char *world_refusal(const struct world *world, const char *what,
                           const struct kube_kind *kind, const char *namespace,
