@@ -229,6 +229,8 @@ static int check_options(const struct controller_command_options *given, struct 
         return error_set(err, E_USAGE,
                          "--check only reads and reports: it goes without --once "
                          "and --dry-run");
+    if (given->json && !given->check)
+        return error_set(err, E_USAGE, "--json is the form of what --check prints: give both");
     return 0;
 }
 

@@ -36,6 +36,7 @@ fails 4 "127.0.0.1" "a check without a server" controller --kubeconfig nobody --
 fails 2 "deletes" "a clean-up is no dry run" controller --dry-run --clean-up
 fails 2 "deletes" "a clean-up is no check" controller --check --clean-up
 fails 2 "only reads" "a check is no round" controller --check --once
+fails 2 "--check" "JSON of no check" controller --once --json
 fails 4 "127.0.0.1" "a clean-up without a server" \
     controller --kubeconfig nobody --clean-up --clean-up-seconds 0
 
