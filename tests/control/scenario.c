@@ -9,6 +9,7 @@
 #include "scenario.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,10 @@ void scenario_add_profile(struct scenario *scenario, const char *model, const ch
                                                  profile->name, "batch", 4, "procs", 1,
                                                  "throughputRps", rate, "latencyMsP99", 20.0));
     }
+    assert(scenario->profile_count < SCENARIO_PROFILES_MAX);
+    struct scenario_profile *known = &scenario->profiles[scenario->profile_count++];
+    *known = (struct scenario_profile){.board = board, .rps_a_slice = rps_a_slice};
+    snprintf(known->model, sizeof known->model, "%s", model);
     snprintf(name, sizeof name, "%s-%s", model, slug);
     fake_cluster_put(&scenario->cluster, &KIND_PERF_PROFILE,
                      json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:o}}", "apiVersion",
@@ -97,14 +102,102 @@ static struct scenario_service *service_of(struct scenario *scenario, const char
     return service;
 }
 
+/* ---- whether the GPUs suffice ----------------------------------------------------- */
+
+/* Slices of a service on a board for a rate; rates go with the slices, so the smallest ones
+ * waste the least. -1: the model was not measured there. */
+static int slices_for(const struct scenario *scenario, const struct scenario_service *service,
+                      const struct mig_board *board, double rate_rps)
+{
+    for (int p = 0; p < scenario->profile_count; p++) {
+        const struct scenario_profile *profile = &scenario->profiles[p];
+        if (profile->board == board && strcmp(profile->model, service->model) == 0)
+            return rate_rps > 0 ? (int)ceil(rate_rps / profile->rps_a_slice - 1e-9) : 0;
+    }
+    return -1;
+}
+
+static double rps_of_slices(const struct scenario *scenario,
+                            const struct scenario_service *service,
+                            const struct mig_board *board, int slices)
+{
+    for (int p = 0; p < scenario->profile_count; p++) {
+        const struct scenario_profile *profile = &scenario->profiles[p];
+        if (profile->board == board && strcmp(profile->model, service->model) == 0)
+            return slices * profile->rps_a_slice;
+    }
+    return 0;
+}
+
+static bool is_measured(const struct scenario *scenario, const struct scenario_service *service)
+{
+    for (int p = 0; p < scenario->profile_count; p++)
+        if (strcmp(scenario->profiles[p].model, service->model) == 0)
+            return true;
+    return false;
+}
+
+static int slices_up(const struct scenario *scenario, const struct mig_board *board)
+{
+    const struct fake_cluster *cluster = &scenario->cluster;
+    int count = 0;
+
+    for (size_t g = 0; g < cluster->gpus.count; g++)
+        if (cluster->gpus.data[g].board == board &&
+            cluster->nodes.data[cluster->gpus.data[g].node].up)
+            count += board->compute_slices;
+    return count;
+}
+
+/* Whether all services that some board was measured for fit on the GPUs that are up: the least
+ * slices of the one board for each number of the other's, service after service. Scenarios have
+ * these two. */
+static bool is_short(const struct scenario *scenario)
+{
+    const struct mig_board *first = mig_board_find("a100-40gb"),
+                           *second = mig_board_find("a30-24gb");
+    int most = slices_up(scenario, second);
+    CLEANUP(free_ptr) int *least = xcalloc((size_t)most + 1, sizeof *least);
+    CLEANUP(free_ptr) int *next = xcalloc((size_t)most + 1, sizeof *next);
+
+    for (int s = 0; s < scenario->service_count; s++) {
+        const struct scenario_service *service = &scenario->services[s];
+        if (!service->there || !is_measured(scenario, service))
+            continue;
+        for (int used = 0; used <= most; used++) {
+            next[used] = INT_MAX / 2;
+            for (int own = 0; own <= used; own++) {
+                double left_rps =
+                    service->rate_rps - rps_of_slices(scenario, service, second, own);
+                int slices = slices_for(scenario, service, first, left_rps);
+                if (slices < 0 && left_rps > 0)
+                    continue;
+                int sum = least[used - own] + (slices > 0 ? slices : 0);
+                next[used] = sum < next[used] ? sum : next[used];
+            }
+        }
+        memcpy(least, next, ((size_t)most + 1) * sizeof *least);
+    }
+    for (int used = 1; used <= most; used++)
+        least[0] = least[used] < least[0] ? least[used] : least[0];
+    return least[0] > slices_up(scenario, first);
+}
+
+static void note_shortage(struct scenario *scenario)
+{
+    scenario->was_short |= is_short(scenario);
+}
+
 void scenario_set_service(struct scenario *scenario, const char *name, const char *model,
                           double rate_rps)
 {
     struct scenario_service *service = service_of(scenario, name);
 
+    snprintf(service->model, sizeof service->model, "%s", model);
     service->rate_rps = rate_rps;
     service->floor_rps = fmin(service->floor_rps, rate_rps);
     service->there = rate_rps > 0;
+    note_shortage(scenario);
     if (!service->there) {
         fake_cluster_delete(&scenario->cluster, &KIND_GPU_SERVICE, NAMESPACE, name);
         return;
@@ -149,7 +242,7 @@ static const json_t *object_of(const struct scenario *scenario,
     return fake_cluster_get(&scenario->cluster, &KIND_GPU_SERVICE, NAMESPACE, service->name);
 }
 
-/* The pool is too small and the service was left out: nothing is promised to it. */
+/* The pool does not plan for the service: nothing is promised to it. */
 static bool is_left_out(const struct scenario *scenario, const struct scenario_service *service)
 {
     const json_t *status = json_object_get(object_of(scenario, service), "status");
@@ -167,8 +260,12 @@ static void check(struct scenario *scenario, const char *after)
         fail_msg("seed %llu, after %s: %s", (unsigned long long)scenario->seed, after, broken);
     for (int s = 0; s < scenario->service_count; s++) {
         struct scenario_service *service = &scenario->services[s];
-        if (service->there && is_left_out(scenario, service))
+        if (service->there && is_left_out(scenario, service)) {
+            if (!scenario->was_short && is_measured(scenario, service))
+                fail_msg("seed %llu, after %s: %s is left out, but the GPUs suffice",
+                         (unsigned long long)scenario->seed, after, service->name);
             service->floor_rps = 0;
+        }
         double capacity = scenario_capacity(scenario, service->name);
         if (capacity < service->floor_rps * (1 - 1e-9))
             fail_msg("seed %llu, after %s: %s has %.9g rps ready, its floor is %.9g",
@@ -199,6 +296,7 @@ void scenario_tick(struct scenario *scenario, int seconds)
 void scenario_set_node(struct scenario *scenario, size_t node, bool up)
 {
     fake_cluster_set_node(&scenario->cluster, node, up);
+    note_shortage(scenario);
     if (!up)
         lower_floors(scenario);
 }
@@ -396,8 +494,10 @@ bool scenario_settle(struct scenario *scenario, int rounds)
         quiet = scenario_run(scenario, &round) == 0 ? quiet + 1 : 0;
         scenario_tick(scenario, 5);
     }
-    if (quiet >= 4)
+    if (quiet >= 4) {
         raise_floors(scenario);
+        scenario->was_short = is_short(scenario);
+    }
     return quiet >= 4;
 }
 

@@ -10,10 +10,17 @@
 
 #include "fake_cluster.h"
 
-enum { SCENARIO_SERVICES_MAX = 8, SCENARIO_PAST = 6 };
+enum { SCENARIO_SERVICES_MAX = 8, SCENARIO_PROFILES_MAX = 8, SCENARIO_PAST = 6 };
+
+/* What one compute slice of a board does for a model. */
+struct scenario_profile {
+    char model[16];
+    const struct mig_board *board;
+    double rps_a_slice;
+};
 
 struct scenario_service {
-    char name[16];
+    char name[16], model[16];
     double rate_rps, floor_rps;
     bool there; /* asked for */
 };
@@ -23,6 +30,9 @@ struct scenario {
     uint64_t seed;
     struct scenario_service services[SCENARIO_SERVICES_MAX];
     int service_count;
+    struct scenario_profile profiles[SCENARIO_PROFILES_MAX];
+    int profile_count;
+    bool was_short; /* the GPUs did not suffice at some time since it settled last */
     struct fake_snapshot past[SCENARIO_PAST]; /* earlier views, the newest first */
     int past_count;
     int actions_max, items_max, piece_gpus;

@@ -20,7 +20,13 @@
 #include "control/kinds.h"
 #include "scenario.h"
 
-enum { CASES_DEFAULT = 6, CHANGES = 5, ROUNDS_MOST = 25, SETTLE_ROUNDS = 900 };
+enum {
+    CASES_DEFAULT = 6,
+    CHANGES = 5,
+    ROUNDS_MOST = 25,
+    SETTLE_ROUNDS = 900,
+    EFFECTS_A_CASE = 100
+};
 
 enum fault {
     FAULT_STOP = 1,     /* the controller dies, before or after any effect */
@@ -198,6 +204,13 @@ static void run_cases(unsigned faults, const char *name)
         run_case(faults * UINT64_C(1000000) + i, faults);
     printf("# %s: %lu cases, %lu rounds, %lu effects checked, %lu without a safe transition\n",
            name, cases, rounds, effects, unreached);
+    if (one)
+        return;
+    /* A controller that does nothing, and one that finds no way, break no floor either. */
+    if (effects < EFFECTS_A_CASE * cases)
+        fail_msg("%lu effects in %lu cases: too few to tell", effects, cases);
+    if (unreached > 1 + cases / 6)
+        fail_msg("%lu of %lu cases end without a safe transition", unreached, cases);
 }
 
 #define CASES(name, faults)                                                                    \
