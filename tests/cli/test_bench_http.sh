@@ -25,7 +25,7 @@ END
 python3 server.py >port 2>/dev/null &
 server=$!
 trap 'kill $server; rm -rf "$work"' EXIT
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     [ -s port ] && break
     sleep 0.1
 done
@@ -50,7 +50,7 @@ out_has '"scheduled": 50' "an open loop sends what is due"
 tranche bench http "$url/broken" -r constant:50 -d 0.5 --warmup 0
 is_status 1 "failures make it INVALID"
 out_has "first failure: status: 500" "and are said"
-tranche bench slo "$url/" -l 1000 --first-rate 20 --highest-rate 20 -d 0.3 --warmup 0 --confirmations 1
+tranche bench slo "$url/" -l 30000 --first-rate 20 --highest-rate 20 -d 0.3 --warmup 0 --confirmations 1
 is_status 0 "a rate that holds"
 out_has "at least 20 requests/s" "is said with its bound"
 fails 2 "https is not spoken" "https" bench http https://127.0.0.1/

@@ -27,7 +27,7 @@ fails 4 "nothing.onnx" "serve: a model that is not there" serve nothing.onnx
 run "$MAKE_MODEL" small.onnx
 "$TRANCHE" serve small.onnx --batch 4 >served 2>served.err &
 server=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     [ -s served ] && break
     sleep 0.1
 done

@@ -21,9 +21,9 @@ trap '"$TRANCHE" down >/dev/null 2>&1; rm -rf "$work"' EXIT
 run "$TRANCHE" up "$work/services.yaml" -m "$work/m.csv" --models "$work" --cpu-full-slice 0.5 --port "$router"
 is_status 0 "a plan is up"
 
-# search NAME MODEL URL: p50 within a generous second at 4 requests/s or more.
+# search NAME MODEL URL: p50 within ten generous seconds at 4 requests/s or more.
 search() {
-    run "$TRANCHE" bench slo "$3" --api kserve -m "$2" -l 1000 -p 50 --first-rate 4 --highest-rate 8 -d 1.5 \
+    run "$TRANCHE" bench slo "$3" --api kserve -m "$2" -l 10000 -p 50 --first-rate 4 --highest-rate 8 -d 1.5 \
         --warmup 0.3 --confirmations 1 --max-failures 0 --max-runs 6 -o "$work/slo.json"
     is_status 0 "$1: a rate holds"
     python3 -c 'import json, sys

@@ -26,7 +26,7 @@
 
 #include "base/clock.h"
 
-enum { TOKENS = 8, TOKEN_GAP_NS = 2000000 };
+enum { TOKENS = 8, TOKEN_GAP_NS = 10000000 };
 
 struct http_server {
     struct MHD_Daemon *daemon;

@@ -121,6 +121,25 @@ static void infer_request(struct str *text, const char *body)
     str_addf(text, INFER "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
 }
 
+/* Asks again and again; the last answer stays. */
+static void wait_for(const char *request, int status, const char *words, char *answer)
+{
+    int64_t end_ns = clock_now_ns(clock_real()) + 60 * SECOND_NS;
+    while (ask(request, answer) != status || !strstr(answer, words)) {
+        if (clock_now_ns(clock_real()) > end_ns)
+            fail_msg("no %d with '%s' comes, but %s", status, words, answer);
+        usleep(1000);
+    }
+}
+
+static void wait_for_runs(int count)
+{
+    int64_t end_ns = clock_now_ns(clock_real()) + 60 * SECOND_NS;
+    while (fake_run_count(&session) < count && clock_now_ns(clock_real()) < end_ns)
+        usleep(1000);
+    assert_true(fake_run_count(&session) >= count);
+}
+
 /* ---- routes ----------------------------------------------------------------------- */
 
 struct route_case {
@@ -255,11 +274,11 @@ static void full_queue_is_503_with_retry_after(void **state)
     for (int i = 0; i < 3; i++) { /* one runs, two wait */
         fds[i] = dial();
         say(fds[i], request.bytes);
-        int64_t end_ns = clock_now_ns(clock_real()) + 10 * SECOND_NS;
-        while (i == 0 && fake_run_count(&session) < 1 && clock_now_ns(clock_real()) < end_ns)
-            usleep(1000);
+        if (i == 0)
+            wait_for_runs(1);
     }
-    usleep(100000);
+    wait_for("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 200,
+             "pending_request_count{model=\"m\",version=\"1\"} 2\n", answer);
     assert_int_equal(ask(request.bytes, answer), 503);
     assert_non_null(strcasestr(answer, "Retry-After: 1"));
     assert_non_null(strstr(answer, "queue is full"));
@@ -276,15 +295,15 @@ static void bodies_together_are_bounded(void **state)
     (void)state;
     start((struct server_options){.body_bytes_max = 4096, .bodies_bytes_max = 6000});
     int first = dial();
-    say(first, INFER "Content-Length: 4000\r\n\r\n{"); /* and no more: 4000 are reserved */
-    usleep(100000);
+    say(first, INFER "Expect: 100-continue\r\nContent-Length: 4000\r\n\r\n");
+    assert_true(recv(first, answer, ANSWER_SIZE - 1, 0) > 0); /* Continue: 4000 are reserved */
+    say(first, "{");                                          /* and no more */
     assert_int_equal(ask(INFER "Content-Length: 4000\r\n\r\n", answer), 503);
     assert_non_null(strcasestr(answer, "Retry-After"));
     close(first);
     CLEANUP(str_done) struct str request = STR_EMPTY;
     infer_request(&request, BODY);
-    usleep(100000);
-    assert_int_equal(ask(request.bytes, answer), 200); /* given back */
+    wait_for(request.bytes, 200, "", answer); /* given back */
 }
 
 /* ---- clients that misbehave ------------------------------------------------------- */
@@ -452,7 +471,7 @@ static void draining_loses_nothing(void **state)
     atomic_store(&calling, true);
     for (int i = 0; i < CALLERS; i++)
         pthread_create(&callers[i].thread, NULL, call, &callers[i]);
-    usleep(300000);
+    wait_for_runs(CALLERS);
     server_drain(server);
     char answer[ANSWER_SIZE];
     assert_int_equal(ask("GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n", answer), 503);
