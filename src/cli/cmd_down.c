@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/running.h"
@@ -46,12 +47,23 @@ static int take_down_here(const char *folder, double timeout, struct error *err)
     return 0;
 }
 
-static int wait_for_end(const char *folder, double timeout, struct error *err)
+/* The process that steers goes a moment after its files, and its lock with it: the next one
+ * needs the lock. */
+static bool has_ended(const char *folder)
 {
     CLEANUP(free_ptr) char *journal = state_folder_file(folder, "journal.jsonl");
     CLEANUP(free_ptr) char *control = state_folder_file(folder, "control.sock");
+    CLEANUP(free_ptr) char *lock = state_folder_file(folder, "runtime.lock");
+    CLEANUP(close_fd) int fd = -1;
+    struct error ignored;
+    return access(journal, F_OK) != 0 && access(control, F_OK) != 0 &&
+           file_lock(lock, &fd, &ignored) != -E_BUSY;
+}
+
+static int wait_for_end(const char *folder, double timeout, struct error *err)
+{
     int64_t deadline_ns = clock_now_ns(clock_real()) + (int64_t)(timeout * 1e9);
-    while (access(journal, F_OK) == 0 || access(control, F_OK) == 0) {
+    while (!has_ended(folder)) {
         if (clock_now_ns(clock_real()) > deadline_ns)
             return error_set(err, E_TIMEOUT,
                              "not everything has ended; see `tranche status` and %s/log",

@@ -99,5 +99,6 @@ int runtime_main(const char *folder, struct error *err)
     }
     loop(runtime, control_fd, signal_fd);
     unlink(socket_path);
+    (void)steal_fd(&runtime->lock_fd); /* it ends with the process: `tranche down` waits */
     return 0;
 }

@@ -54,5 +54,6 @@ checks.ok(lines and lines[0]["verdict"] in ("wait", "keep") or done.returncode =
 done = machine.run("autopilot", "-s", services, "-m", f"{machine.folder}/m.csv", "--quiet", "25:00-26:00")
 checks.ok(done.returncode == 2, "wrong quiet hours: exit 2", done.stderr)
 done = machine.down()
-checks.ok(done.returncode == 0 and not machine.leftovers(), "down; nothing is left", done.stderr)
+left = machine.leftovers()
+checks.ok(done.returncode == 0 and not left, "down; nothing is left", f"exit {done.returncode}: {done.stderr}, {left}")
 checks.finish()

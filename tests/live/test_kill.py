@@ -77,5 +77,6 @@ machine.kill_runtime()  # down must do without it, too
 done = machine.down()
 checks.ok(done.returncode == 0, "down after a kill", done.stderr)
 checks.ok(machine.layouts() == found, "the layout found is back", machine.layouts())
-checks.ok(not machine.leftovers(), "nothing is left", machine.leftovers())
+left = machine.leftovers()
+checks.ok(not left, "nothing is left", left)
 checks.finish()

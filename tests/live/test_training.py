@@ -112,7 +112,8 @@ before = {i["server"]: i["steps"] for i in trainers(machine.status())}
 load.terminate()
 load.communicate(timeout=60)
 done = machine.down()
-checks.ok(done.returncode == 0 and not machine.leftovers(), "down; nothing is left", str(machine.leftovers()) + done.stderr)
+left = machine.leftovers()
+checks.ok(done.returncode == 0 and not left, "down; nothing is left", f"exit {done.returncode}: {done.stderr}, {left}")
 after = {name: checkpoint(f"{machine.state}/checkpoints/tune/{name}.0") for name in before}
 checks.ok(len(after) == 2 and all(after[name] >= before[name] for name in before), "… and what was learnt is in checkpoints",
           f"{before}, saved {after}")
