@@ -20,6 +20,12 @@
 
 enum { POINTS = QUEUE_LAW_POINTS, BREAKS_MAX = 4 * QUEUE_LAW_GROUPS_MAX };
 
+/* A chance that is taken as none: far below what the method errs by, far above underflow. */
+static const double NEVER = 1e-200;
+
+/* Lengths of the exponential tail after which nothing is left of it. */
+static const double TAIL_LENGTHS = 100;
+
 double queue_law_service(const struct queue_law *law, int group)
 {
     assert(group >= 0 && group < law->groups);
@@ -402,7 +408,8 @@ void queue_law_walk(const struct queue_law *law, const struct queue_walk *walk)
     if (!law->has_tail)
         return;
     int last = law->panels * POINTS - 1;
-    double low = law->floor + law->edges[law->panels], high = fmax(low, walk->linear);
+    double low = law->floor + law->edges[law->panels];
+    double high = fmin(fmax(low, walk->linear), low + TAIL_LENGTHS / law->decay);
     struct part part = {tail_density, last, low, high, fmin(deviation, 4 / law->decay)};
     walk_part(law, walk, &part);
     /* where f is linear, all the rest counts at its centre */
@@ -441,21 +448,28 @@ static void add_fresh(void *context, double r, double mass)
 }
 
 /* The stationary law of a chain by state reduction (Grassmann, Taksar, Heyman): no
- * subtractions. */
+ * subtractions. A state that is never left for a lower one, as that of full batches is when
+ * max_wait outlasts any filling, has all that those below it would have. */
 static void solve_chain(double into[][QUEUE_LAW_GROUPS_MAX], int count, double *ret_law)
 {
-    for (int n = count - 1; n > 0; n--) {
+    int least = count - 1;
+    for (; least > 0; least--) {
         double leave = 0;
+        int n = least;
         for (int j = 0; j < n; j++)
             leave += into[n][j];
+        if (leave < NEVER)
+            break;
         for (int i = 0; i < n; i++)
-            into[i][n] = leave > 0 ? into[i][n] / leave : 0;
+            into[i][n] /= leave;
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++)
                 into[i][j] += into[i][n] * into[n][j];
     }
-    ret_law[0] = 1;
-    for (int n = 1; n < count; n++) {
+    for (int n = 0; n < least; n++)
+        ret_law[n] = 0;
+    ret_law[least] = 1;
+    for (int n = least + 1; n < count; n++) {
         ret_law[n] = 0;
         for (int i = 0; i < n; i++)
             ret_law[n] += ret_law[i] * into[i][n];

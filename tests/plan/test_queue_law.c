@@ -72,6 +72,33 @@ static void agrees_with_the_planner(void **state)
     queue_model_free(model);
 }
 
+/* A wait that outlasts any filling: no batch ever starts unfilled, so those sizes have no
+ * share in the law, and what is past the tail takes no time to add up. */
+static void waits_beyond_any_filling_are_no_other_law(void **state)
+{
+    static const int batch[] = {1, 4, 16};
+    static const double latency_ms[] = {10, 20, 50}, waits_ms[] = {2e4, 1e6, 1e9},
+                        loads[] = {0.5, 0.9, 0.999};
+    struct queue_model *model = queue_model_new();
+    (void)state;
+    for (int n = 0; n < 27; n++) {
+        struct queue_server server = {1, batch[n % 3], n % 3 + 1, batch, latency_ms};
+        double wait_ms = waits_ms[n / 3 % 3], limit_ms = 4 * latency_ms[n % 3];
+        double rate_rps = loads[n / 9] * queue_saturation_rps(&server);
+        struct oracle_case made = {.server = server, .objective = {99, limit_ms, wait_ms}};
+        struct queue_case queue = law_case(&made, rate_rps);
+        CLEANUP(queue_law_free_ptr) struct queue_law *law = queue_law_new(&queue);
+        struct queue_objective mean = {0, limit_ms, wait_ms};
+        double ours = queue_law_mean_ms(law), late = queue_law_late(law, limit_ms);
+        double theirs = queue_latency_ms(model, &server, &mean, rate_rps);
+        double their_late = 1 - queue_share_within(model, &server, wait_ms, limit_ms, rate_rps);
+        if (!near(late, their_late, 1e-4, 1e-7) || !near(ours, theirs, 2e-3, 0))
+            fail_msg("case %d: late %.9g, the planner's %.9g; mean %.6g ms, %.6g ms", n, late,
+                     their_late, ours, theirs);
+    }
+    queue_model_free(model);
+}
+
 /* ---- plans of such servers ------------------------------------------------------------ */
 
 /* A plan of one service on one kind of slice, as the planner makes it. */
@@ -245,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_the_planner),
+        cmocka_unit_test(waits_beyond_any_filling_are_no_other_law),
         cmocka_unit_test(refuses_promises_out_by_a_thousandth),
         cmocka_unit_test(refuses_promises_of_several_processes),
     };
