@@ -170,7 +170,7 @@ double queue_value_linear(const struct queue_value *value)
         double slack = value->limit_ms - queue_last_group(system)->total_ms;
         full += slack > 0 ? slack : 0;
     }
-    return full > system->wait_ms ? full : system->wait_ms;
+    return full; /* a longer max_wait bends nothing: by then the batch is full */
 }
 
 double queue_value_zero(const struct queue_value *value)
@@ -183,5 +183,6 @@ double queue_value_zero(const struct queue_value *value)
         if (system->groups[g].total_ms > longest)
             longest = system->groups[g].total_ms;
     double zero = value->limit_ms - longest;
-    return zero <= (system->batch > 1 ? system->wait_ms : 0) ? 0 : zero;
+    double filled_ms = fmin(system->wait_ms, certain_mean(system->batch) / system->rate);
+    return zero <= (system->batch > 1 ? filled_ms : 0) ? 0 : zero;
 }
