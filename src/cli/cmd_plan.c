@@ -166,9 +166,14 @@ struct verify_options {
     const char *measurements;
     const char *fleet;
     bool json;
+    const char *output;
 };
 
-static const struct option_spec verify_specs[] = {PLAN_INPUT_OPTIONS(struct verify_options)};
+static const struct option_spec verify_specs[] = {
+    PLAN_INPUT_OPTIONS(struct verify_options),
+    OPTION_TEXT('o', "output", struct verify_options, output, "FILE", NULL,
+                "write to FILE instead of standard output"),
+};
 
 /* A plan made with --fleet is held against that fleet, unless another is given here. */
 static const char *stated_fleet(const struct plan *plan)
@@ -221,7 +226,7 @@ static int report_violations(const struct verify_options *given, const struct pl
     } else {
         violations_text(plan, faults, violations, &text);
     }
-    int rc = output_write(NULL, &text, err);
+    int rc = output_write(given->output, &text, err);
     if (rc < 0 || count == 0)
         return rc;
     return error_set(err, E_NO, "%zu violation%s", count, count == 1 ? "" : "s");

@@ -16,6 +16,7 @@
 struct classify_options {
     const char *measurements;
     bool json;
+    const char *output;
 };
 
 static const struct option_spec specs[] = {
@@ -27,6 +28,8 @@ static const struct option_spec specs[] = {
      .required = true,
      .help = "measurements, CSV"},
     OPTION_FLAG(0, "json", struct classify_options, json, "print JSON"),
+    OPTION_TEXT('o', "output", struct classify_options, output, "FILE", NULL,
+                "write to FILE instead of standard output"),
 };
 
 /* How many models of each batch are in each class, in the order of first appearance. */
@@ -109,7 +112,7 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
         write_json(found, count, &text);
     else
         write_text(found, count, &text);
-    return output_write(NULL, &text, err);
+    return output_write(given->output, &text, err);
 }
 
 const struct command cmd_plan_classify = {

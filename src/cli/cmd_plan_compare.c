@@ -39,10 +39,13 @@ struct compare_options {
     long long rounds;
     long long iterations;
     bool json;
+    const char *output;
 };
 
 static const struct option_spec specs[] = {
     PLAN_INPUT_OPTIONS(struct compare_options),
+    OPTION_TEXT('o', "output", struct compare_options, output, "FILE", NULL,
+                "write to FILE instead of standard output"),
     OPTION_LIST('a', "algorithm", struct compare_options, algorithms, "NAME",
                 "only these, beside exact; may be given several times"),
     OPTION_CHOICE(0, "rules", struct compare_options, rules, "current|paper", "current",
@@ -350,7 +353,7 @@ static int run(const void *raw, struct arguments arguments, struct error *err)
         write_json(&comparison, &text);
     else
         write_text(&comparison, &text);
-    rc = output_write(NULL, &text, err);
+    rc = output_write(given->output, &text, err);
     return rc < 0 ? rc : judge(&comparison, err);
 }
 

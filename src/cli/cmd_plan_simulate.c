@@ -27,10 +27,13 @@ struct simulate_options {
     long long requests;
     double load;
     bool json;
+    const char *output;
 };
 
 static const struct option_spec specs[] = {
     PLAN_INPUT_OPTIONS(struct simulate_options),
+    OPTION_TEXT('o', "output", struct simulate_options, output, "FILE", NULL,
+                "write to FILE instead of standard output"),
     OPTION_INT(0, "seed", struct simulate_options, seed, "N", "1", 0, 9e18, "seed"),
     OPTION_NUMBER(0, "duration", struct simulate_options, duration, "SECONDS", "60", 0.001, 1e7,
                   "simulated time in which requests arrive"),
@@ -231,7 +234,7 @@ static int simulate_and_write(const struct simulate_options *given, const struct
         write_json(given, &result, &text);
     else
         write_text(&result, &text);
-    rc = output_write(NULL, &text, err);
+    rc = output_write(given->output, &text, err);
     return rc < 0 ? rc : judge(&result, err);
 }
 

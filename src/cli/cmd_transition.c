@@ -153,10 +153,13 @@ static const struct command command_plan = {
 
 struct verify_options {
     bool json;
+    const char *output;
 };
 
 static const struct option_spec verify_specs[] = {
     OPTION_FLAG(0, "json", struct verify_options, json, "print JSON"),
+    OPTION_TEXT('o', "output", struct verify_options, output, "FILE", NULL,
+                "write to FILE instead of standard output"),
 };
 
 static int run_verify(const void *raw, struct arguments arguments, struct error *err)
@@ -176,7 +179,7 @@ static int run_verify(const void *raw, struct arguments arguments, struct error 
     } else {
         transition_report_text(&transition, &report, &text);
     }
-    rc = output_write(NULL, &text, err);
+    rc = output_write(given->output, &text, err);
     size_t count = report.violations.count;
     if (rc < 0 || count == 0)
         return rc;

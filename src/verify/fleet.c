@@ -163,6 +163,27 @@ static void check_cost(struct check *check)
                         check->plan->cost, low);
 }
 
+/* The bound as a number of GPUs: only where all prices are equal, and then no more GPUs than
+ * bound.cost, rounded up, pays for. */
+static void check_bound_gpus(struct check *check, double bound_cost)
+{
+    const struct plan *plan = check->plan;
+    const struct fleet_part *parts = check->services->fleet.data;
+    size_t count = check->services->fleet.count;
+    double price = count > 0 ? parts[0].price : 1;
+    for (size_t p = 1; p < count; p++)
+        if (parts[p].price != price) {
+            check_violation(check, "bound", "bound.gpus",
+                            "is stated, but the fleet has GPUs of different prices");
+            return;
+        }
+    double most = ceil(bound_cost / price - VERIFY_TOLERANCE * fmax(1, bound_cost / price));
+    if (plan->bound_gpus > most)
+        check_violation(check, "bound", "bound.gpus",
+                        "is %d, but bound.cost %.10g proves no more than %.10g",
+                        plan->bound_gpus, bound_cost, most);
+}
+
 static void check_bound(struct check *check)
 {
     const struct plan *plan = check->plan;
@@ -179,6 +200,8 @@ static void check_bound(struct check *check)
     if (plan->bound_cost > plan->cost + slack)
         check_violation(check, "bound", "bound.cost", "is %.10g, above the cost %.10g",
                         plan->bound_cost, plan->cost);
+    if (plan->bound_gpus >= 0)
+        check_bound_gpus(check, plan->bound_cost);
     double reached = whole ? ceil(plan->bound_cost - slack) : plan->bound_cost;
     if (plan->status == PLAN_OPTIMAL && plan->cost > reached + slack)
         check_violation(check, "bound", "status",

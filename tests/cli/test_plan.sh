@@ -18,6 +18,17 @@ json plan.json 'x["schema"] == "tranche.plan/1" and x["status"] == "optimal" and
 ok $? "the bound, rounded up, is the cost"
 tranche plan verify plan.json -s "$s" -m "$m"
 is_status 0 "plan verify accepts it"
+cp "$out" said
+tranche plan verify plan.json -s "$s" -m "$m" -o verified
+same_file said verified "plan verify -o writes what it would print"
+tranche plan verify plan.json -s "$s" -m "$m" -o nowhere/verified
+is_status 4 "an -o that cannot be written"
+tranche plan classify -m "$m" -o classes
+[ -s classes ] && [ ! -s "$out" ]
+ok $? "plan classify -o writes to the file alone"
+tranche plan simulate plan.json -s "$s" -m "$m" --duration 1 --json -o simulated
+json simulated '"services" in x'
+ok $? "plan simulate -o writes to the file"
 tranche plan -s "$s" -m "$m" --json
 is_status 0 "plan --json"
 same_file "$out" plan.json "the document on standard output is that of -o"
@@ -57,6 +68,7 @@ refused() {
     tranche plan verify bad.json -s "$s" -m "$m"
     is_status 1 "refused: $1"
 }
+refused "more GPUs than the bound proves" 'x["bound"]["gpus"] += 1'
 refused "a rate short by 0.1%" 'x["gpus"][0]["instances"][0]["rate_rps"] *= 0.999'
 refused "a start out of place" 'x["gpus"][0]["instances"][-1]["start"] = 7'
 refused "another board" 'x["gpus"][0]["board"] = "h100-80gb-sxm5"'

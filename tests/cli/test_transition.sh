@@ -85,6 +85,9 @@ ok $? "a larger slice that stays is in to"
 tranche transition verify t.json
 is_status 0 "verify"
 out_has "safe in every order" "verify says what it proved"
+cp "$out" said
+tranche transition verify t.json -o verified
+same_file said verified "verify -o writes what it would print"
 tranche transition verify t.json --json
 json "$out" 'x["valid"] and len(x["services"]) == 2 and all(s["minimum_rps"] >= s["floor_rps"] for s in x["services"])'
 ok $? "verify in JSON"

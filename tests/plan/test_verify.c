@@ -232,6 +232,13 @@ static bool plant_bound(struct plan *plan, struct rng *rng)
     return true;
 }
 
+static bool plant_bound_gpus(struct plan *plan, struct rng *rng)
+{
+    (void)rng;
+    plan->bound_gpus = (int)ceil(plan->cost) + 1;
+    return true;
+}
+
 static bool plant_emulated(struct plan *plan, struct rng *rng)
 {
     (void)rng;
@@ -290,6 +297,7 @@ static const struct fault faults[] = {
     {"cost too low", "cost", plant_cost},
     {"GPUs miscounted", "cost", plant_used},
     {"optimal without proof", "bound", plant_bound},
+    {"more GPUs than the bound proves", "bound", plant_bound_gpus},
     {"emulated without cause", "emulated", plant_emulated},
     {"a node overfull", "node", plant_node},
     {"a service gathered on one GPU", "spread", plant_gathered},
