@@ -300,22 +300,31 @@ static void match_equal(struct matcher *matcher)
     free(head);
 }
 
+/* The smaller side's GPUs are the rows of the problem, so that its cost, rows² × columns, stays
+ * small where a few GPUs become many. Columns beyond the other side's stand for "none": a GPU
+ * whose partners are all forbidden takes one. */
 static void match_rest(struct matcher *matcher)
 {
-    size_t rows = matcher->rows.count, real = matcher->columns.count;
-    size_t added = matcher->options->keep_nodes ? rows : rows > real ? rows - real : 0;
-    size_t columns = real + added;
+    bool by_to = matcher->rows.count <= matcher->columns.count;
+    size_t rows = by_to ? matcher->rows.count : matcher->columns.count;
+    size_t real = by_to ? matcher->columns.count : matcher->rows.count;
+    size_t columns = real + (matcher->options->keep_nodes ? rows : 0);
+    if (rows == 0)
+        return;
     int64_t *weights = xcalloc(rows * columns, sizeof *weights);
     int *column_of = xcalloc(rows, sizeof *column_of);
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < real; c++)
-            weights[r * columns + c] =
-                weigh(matcher, matcher->rows.data[r], matcher->columns.data[c]) + 1;
-    if (rows > 0)
-        assignment_maximise(rows, columns, weights, column_of);
-    for (size_t r = 0; r < rows; r++)
-        if (column_of[r] < (int)real && weights[r * columns + (size_t)column_of[r]] > 0)
-            carry_out(matcher, matcher->rows.data[r], matcher->columns.data[column_of[r]]);
+            weights[r * columns + c] = weigh(matcher, matcher->rows.data[by_to ? r : c],
+                                             matcher->columns.data[by_to ? c : r]) +
+                                       1;
+    assignment_maximise(rows, columns, weights, column_of);
+    for (size_t r = 0; r < rows; r++) {
+        size_t c = (size_t)column_of[r];
+        if (c < real && weights[r * columns + c] > 0)
+            carry_out(matcher, matcher->rows.data[by_to ? r : c],
+                      matcher->columns.data[by_to ? c : r]);
+    }
     free(weights);
     free(column_of);
 }
