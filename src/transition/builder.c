@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { OCCUPANTS_TRACKED = 128 };
+enum { OCCUPANTS_TRACKED = 128, OCCUPANTS_TRIED = 20 };
 
 void builder_init(struct builder *builder, const struct work *work,
                   const struct action_times *times)
@@ -36,6 +36,7 @@ void builder_done(struct builder *builder)
         vec_done(&builder->services[s].ready);
     free(builder->services);
     vec_done(&builder->more);
+    vec_done(&builder->counted);
     *builder = (struct builder){0};
 }
 
@@ -101,14 +102,12 @@ static bool is_before(const struct occupant *newer, size_t index)
     return index < OCCUPANTS_TRACKED && newer->before[index / 64] >> (index % 64) & 1;
 }
 
-/* The creation of `newer` waits for the deletion of occupant `index`, and so for all that the
- * latter's creation waited for. */
-static void wait_for(struct builder *builder, const struct builder_gpu *gpu,
-                     struct occupant *newer, size_t index)
+/* `newer` comes after occupant `index`, and so after all that the latter's creation waited
+ * for. */
+static void come_after(const struct builder_gpu *gpu, struct occupant *newer, size_t index)
 {
     const struct occupant *older = &gpu->occupants.data[index];
     assert(older->delete >= 0);
-    builder_also_after(builder, older->delete);
     if (index < OCCUPANTS_TRACKED)
         newer->before[index / 64] |= UINT64_C(1) << (index % 64);
     newer->before[0] |= older->before[0];
@@ -122,27 +121,95 @@ static int engines_of(const struct mig_board *board, int profile, int engine)
     return engines == MIG_UNKNOWN ? 0 : engines;
 }
 
-/* Whether the limits by count hold when all that `newer` does not wait for is there. */
+/* What the limits by count are about. */
+struct tally {
+    int instances, alike, engines[MIG_ENGINE_COUNT];
+};
+
+static struct tally tally_with(struct tally tally, const struct mig_board *board, int profile,
+                               int newer_profile)
+{
+    tally.instances++;
+    tally.alike += profile == newer_profile;
+    for (int e = 0; e < MIG_ENGINE_COUNT; e++)
+        tally.engines[e] += engines_of(board, profile, e);
+    return tally;
+}
+
+static bool tally_holds(const struct tally *tally, const struct mig_board *board,
+                        int newer_profile)
+{
+    bool hold = tally->instances <= board->max_instances &&
+                tally->alike <= board->profiles[newer_profile].max_instances;
+    for (int e = 0; e < MIG_ENGINE_COUNT; e++)
+        hold &= board->engine_limits[e] == MIG_UNKNOWN ||
+                tally->engines[e] <= board->engine_limits[e];
+    return hold;
+}
+
+/* Whether some of the occupants from `next` on, with those chosen, may all be there together
+ * with `newer` and break a limit: no two of them, in the order of creation, come after one
+ * another. */
+static bool may_exceed(const struct mig_board *board, const struct builder_gpu *gpu,
+                       const struct occupant *newer, size_t next, uint64_t chosen,
+                       struct tally tally)
+{
+    if (!tally_holds(&tally, board, newer->profile))
+        return true;
+    for (size_t i = next; i < gpu->occupants.count; i++) {
+        const struct occupant *occupant = &gpu->occupants.data[i];
+        if (is_before(newer, i) || (occupant->before[0] & chosen))
+            continue;
+        if (may_exceed(board, gpu, newer, i + 1, chosen | UINT64_C(1) << i,
+                       tally_with(tally, board, occupant->profile, newer->profile)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the limits by count hold in every state that `newer` may be in; where occupants are
+ * many, as if all that it does not wait for were there. */
 static bool counts_hold(const struct mig_board *board, const struct builder_gpu *gpu,
                         const struct occupant *newer)
 {
-    int instances = 1, alike = 1, engines[MIG_ENGINE_COUNT];
-    for (int e = 0; e < MIG_ENGINE_COUNT; e++)
-        engines[e] = engines_of(board, newer->profile, e);
-    for (size_t i = 0; i < gpu->occupants.count; i++) {
-        const struct occupant *occupant = &gpu->occupants.data[i];
-        if (is_before(newer, i))
+    struct tally alone = tally_with((struct tally){0}, board, newer->profile, newer->profile);
+    struct tally all = alone;
+    for (size_t i = 0; i < gpu->occupants.count; i++)
+        if (!is_before(newer, i))
+            all = tally_with(all, board, gpu->occupants.data[i].profile, newer->profile);
+    if (tally_holds(&all, board, newer->profile))
+        return true;
+    return gpu->occupants.count <= OCCUPANTS_TRIED &&
+           !may_exceed(board, gpu, newer, 0, 0, alone);
+}
+
+/* Deletions beyond those that free memory units, until the limits by count hold; then without
+ * those that were not needed for that, the latest first. */
+static void wait_for_counts(struct builder *builder, const struct mig_board *board,
+                            const struct builder_gpu *gpu, struct occupant *newer)
+{
+    const struct occupant spans_alone = *newer;
+    struct occupant trial = *newer;
+    vec_clear(&builder->counted);
+    for (size_t i = 0; i < gpu->occupants.count && !counts_hold(board, gpu, &trial); i++) {
+        if (gpu->occupants.data[i].delete < 0 || is_before(&trial, i))
             continue;
-        instances++;
-        alike += occupant->profile == newer->profile;
-        for (int e = 0; e < MIG_ENGINE_COUNT; e++)
-            engines[e] += engines_of(board, occupant->profile, e);
+        come_after(gpu, &trial, i);
+        vec_add(&builder->counted, i);
     }
-    bool hold = instances <= board->max_instances &&
-                alike <= board->profiles[newer->profile].max_instances;
-    for (int e = 0; e < MIG_ENGINE_COUNT; e++)
-        hold &= board->engine_limits[e] == MIG_UNKNOWN || engines[e] <= board->engine_limits[e];
-    return hold;
+    for (size_t k = builder->counted.count; k-- > 0;) {
+        trial = spans_alone;
+        for (size_t i = 0; i < builder->counted.count; i++)
+            if (i != k)
+                come_after(gpu, &trial, builder->counted.data[i]);
+        if (!counts_hold(board, gpu, &trial))
+            continue;
+        builder->counted.data[k] = builder->counted.data[--builder->counted.count];
+    }
+    for (size_t i = 0; i < builder->counted.count; i++) {
+        come_after(gpu, newer, builder->counted.data[i]);
+        builder_also_after(builder, gpu->occupants.data[builder->counted.data[i]].delete);
+    }
 }
 
 int builder_create(struct builder *builder, struct slot slot)
@@ -156,12 +223,11 @@ int builder_create(struct builder *builder, struct slot slot)
         uint32_t span = span_of(board, &gpu->occupants.data[i]);
         if (!(span & open))
             continue;
-        wait_for(builder, gpu, &newer, i);
+        come_after(gpu, &newer, i);
+        builder_also_after(builder, gpu->occupants.data[i].delete);
         open &= ~span;
     }
-    for (size_t i = 0; i < gpu->occupants.count && !counts_hold(board, gpu, &newer); i++)
-        if (gpu->occupants.data[i].delete >= 0 && !is_before(&newer, i))
-            wait_for(builder, gpu, &newer, i);
+    wait_for_counts(builder, board, gpu, &newer);
     vec_add(&gpu->occupants, newer);
     return add_action(builder, ACTION_CREATE_INSTANCE, slot, (struct serving){.service = -1});
 }

@@ -41,7 +41,8 @@ struct builder {
     const struct action_times *times;
     VEC(struct builder_gpu) gpus;
     struct builder_service *services;
-    VEC(int) more; /* further actions that the next one waits for (planner's own edges) */
+    VEC(int) more;       /* further actions that the next one waits for (planner's own edges) */
+    VEC(size_t) counted; /* occupants that it waits for by count */
     enum action_group group; /* of the next action */
 };
 
