@@ -5,15 +5,18 @@
 
 #include "base/cleanup.h"
 #include "transition/schedule.h"
-#include "transition/work.h"
+#include "transition/weaken.h"
 
 enum { SPARES_UNLIMITED = 1 << 20 };
 
-/* How many ways are tried, by the number of instances that come, leave or change. */
-static const struct {
+/* How many ways are tried, by the number of instances that come, leave or change, and whether
+ * they are compared by the weakest order of each, or by the one that they are played in. */
+static const struct effort {
     size_t items_max;
     int tries;
-} efforts[] = {{64, 48}, {256, 24}, {1024, 12}, {4096, 5}, {SIZE_MAX, 3}};
+    bool weaken_all;
+} efforts[] = {
+    {64, 48, true}, {256, 24, true}, {1024, 12, true}, {4096, 5, false}, {SIZE_MAX, 3, false}};
 
 /* One try's outcome. */
 struct attempt {
@@ -67,7 +70,7 @@ static bool is_better(const struct attempt *a, const struct attempt *b)
 }
 
 /* Plays one way; the transition's GPUs are as before afterwards. */
-static int try_way(const struct work *work, const struct schedule_options *way,
+static int try_way(const struct work *work, const struct schedule_options *way, bool weaken,
                    struct attempt *ret_attempt, struct error *err)
 {
     struct transition *transition = work->transition;
@@ -75,6 +78,8 @@ static int try_way(const struct work *work, const struct schedule_options *way,
     size_t gpus = transition->gpus.count;
     struct attempt attempt = {0};
     int rc = schedule_run(work, way, &attempt.spares, err);
+    if (rc == 0 && weaken)
+        transition_weaken(work);
     attempt.makespan_seconds = rc < 0 ? 0 : transition_makespan(transition);
     for (size_t i = 0; i < transition->actions.count; i++)
         vec_add(&attempt.actions, transition->actions.data[i]);
@@ -89,12 +94,12 @@ static int try_way(const struct work *work, const struct schedule_options *way,
     return rc;
 }
 
-static int tries_for(const struct work *work)
+static const struct effort *effort_for(const struct work *work)
 {
     size_t items = work->leaving.count + work->coming.count + work->changing.count, row = 0;
     while (items > efforts[row].items_max)
         row++;
-    return efforts[row].tries;
+    return &efforts[row];
 }
 
 /* The best of the ways that borrow at most `spares` GPUs. */
@@ -102,14 +107,15 @@ static int try_ways(const struct work *work, const struct transition_options *op
                     int spares, struct attempt *ret_best, struct error *err)
 {
     struct attempt best = {.spares = spares + 1};
-    int tries = tries_for(work), rc = -E_NO;
+    const struct effort *effort = effort_for(work);
+    int rc = -E_NO;
     bool found = false;
-    for (int number = 0; number < tries; number++) {
+    for (int number = 0; number < effort->tries; number++) {
         struct attempt attempt;
         struct error inner;
         struct schedule_options way = options_of(options, number);
         way.spares_max = found ? best.spares : spares;
-        if (try_way(work, &way, &attempt, &inner) < 0) {
+        if (try_way(work, &way, effort->weaken_all, &attempt, &inner) < 0) {
             if (!found && number == 0 && err)
                 *err = inner;
             continue;
@@ -159,6 +165,8 @@ int dag_plan(struct transition *transition, const struct transition_options *opt
     rc = try_ways(&work, options, options->spare, &best, err);
     if (rc == 0) {
         take(transition, &best);
+        if (!effort_for(&work)->weaken_all)
+            transition_weaken(&work);
         transition_finish(transition, true);
     } else {
         struct attempt enough;

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "transition/cluster.h"
 #include "transition/match.h"
+#include "transition/weaken.h"
 
 static const double TOLERANCE = 1e-9;
 enum { SPARES_UNLIMITED = 1 << 20 };
@@ -408,6 +409,8 @@ int exchange_compact_plan(struct transition *transition,
     size_t gpus = transition->gpus.count;
     transition->algorithm = gpu_order ? "exchange-compact" : "dag";
     if (run(&work, options->times, gpu_order, &spares)) {
+        if (!gpu_order)
+            transition_weaken(&work);
         transition_finish(transition, !gpu_order);
     } else {
         take_back(transition, gpus);

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "transition/builder.h"
 #include "transition/verify.h"
-#include "transition/work.h"
+#include "transition/weaken.h"
 
 int rollback_parse_done(const struct transition *transition, const char *ids, bool *ret_done,
                         struct error *err)
@@ -203,6 +203,7 @@ int rollback_in_turn(const struct transition *transition, const bool *done,
         .forth = transition, .done = done, .gpu_here = find_gpus(transition, &back)};
     builder_init(&undo.builder, &work, times ? times : action_times_find("measured"));
     undo_all(transition, done, &undo, &back);
+    transition_weaken(&work);
     builder_done(&undo.builder);
     work_done(&work);
     transition_finish(&back, true);

@@ -12,7 +12,7 @@ struct tally {
     const char *name;
     int pairs, without_extra, paper_without_extra;
     int extra, paper_extra;
-    size_t actions, paper_actions;
+    size_t actions, paper_actions, edges; /* edges: of our orders */
     double log_ratio, log_bound; /* of makespans: exchange-compact to dag, dag to the bound */
     int bounded, compared;
     int stuck; /* of ours with an extra GPU: no first step exists without one */
@@ -106,6 +106,8 @@ static void count(struct tally *tally, const struct transition *ours,
     tally->paper_extra += paper->extra_gpus;
     tally->actions += ours->actions.count;
     tally->paper_actions += paper->actions.count;
+    for (size_t i = 0; i < ours->actions.count; i++)
+        tally->edges += ours->actions.data[i].after.count;
     assert_true(ours->makespan_seconds >= bound * (1 - 1e-9));
     if (bound > 0) {
         tally->log_bound += log(ours->makespan_seconds / bound);
@@ -153,9 +155,9 @@ static void print_tally(const struct tally *tally)
         "to need one), exchange-compact %d (%d)\n",
         tally->name, tally->pairs, tally->without_extra, tally->extra, tally->stuck,
         tally->paper_without_extra, tally->paper_extra);
-    print_message("# %s: actions: dag %zu, exchange-compact %zu; makespan, geometric means: "
-                  "exchange-compact / dag %.2f, dag / lower bound %.2f\n",
-                  tally->name, tally->actions, tally->paper_actions,
+    print_message("# %s: actions: dag %zu with %zu edges, exchange-compact %zu; makespan, "
+                  "geometric means: exchange-compact / dag %.2f, dag / lower bound %.3f\n",
+                  tally->name, tally->actions, tally->edges, tally->paper_actions,
                   exp(tally->log_ratio / fmax(tally->compared, 1)),
                   exp(tally->log_bound / fmax(tally->bounded, 1)));
 }
