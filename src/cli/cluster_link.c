@@ -11,6 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
+int cluster_name_check(const char *option, const char *name, bool label, struct error *err)
+{
+    if (!name || kube_name_is_valid(name, label))
+        return 0;
+    return error_set(err, E_USAGE,
+                     "%s '%s': no object can have this name; expected at most %d of a-z, 0-9%s "
+                     "and '-', a letter or digit first and last (RFC 1123)",
+                     option, name, label ? 63 : 253, label ? "" : ", '.'");
+}
+
 int cluster_link_watch_signals(struct cluster_link *link, struct error *err)
 {
     sigset_t set;

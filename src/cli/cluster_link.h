@@ -33,6 +33,9 @@ struct cluster_link_options {
     void *owner;
 };
 
+/* E_USAGE unless an object may have this name. option: what gave it, "--node-name". NULL: none
+ * was given. label: a namespace's name. */
+int cluster_name_check(const char *option, const char *name, bool label, struct error *err);
 /* SIGTERM and SIGINT wait for the loop from here on. Before any thread starts, so that all
  * inherit the mask. */
 int cluster_link_watch_signals(struct cluster_link *link, struct error *err);

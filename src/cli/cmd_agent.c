@@ -147,6 +147,7 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
     const struct agent_command_options *given = parsed;
     const char *environment = getenv("NODE_NAME");
     const char *node_name = given->node_name ? given->node_name : environment;
+    const char *option = given->node_name ? "--node-name" : "NODE_NAME";
     CLEANUP(running_done)
     struct running running = {.state_dir = STR_EMPTY, .link = CLUSTER_LINK_EMPTY};
     char host[HOST_NAME_MAX + 1] = "agent";
@@ -156,7 +157,9 @@ static int run(const void *parsed, struct arguments arguments, struct error *err
         return error_set(err, E_USAGE,
                          "which node is this? give --node-name, or set NODE_NAME");
     gethostname(host, sizeof host - 1);
-    int r = cluster_link_watch_signals(&running.link, err);
+    int r = cluster_name_check(option, node_name, false, err);
+    if (!r)
+        r = cluster_link_watch_signals(&running.link, err);
     if (!r)
         r = cluster_link_open(&running.link,
                               &(struct cluster_link_options){.kubeconfig = given->kubeconfig,

@@ -216,6 +216,25 @@ static int run_tool(const struct running *running,
         err);
 }
 
+static int check_names(const struct controller_command_options *given, struct error *err)
+{
+    const char *pod_namespace = getenv("POD_NAMESPACE");
+    const struct {
+        const char *option, *name;
+        bool label;
+    } names[] = {
+        {"--namespace", given->namespace, true},
+        {"POD_NAMESPACE", pod_namespace && *pod_namespace ? pod_namespace : NULL, true},
+        {"--lease-name", given->lease_name, false},
+        {"--pool", given->pool, false},
+    };
+    int wrong = 0;
+
+    for (size_t i = 0; !wrong && i < sizeof names / sizeof *names; i++)
+        wrong = cluster_name_check(names[i].option, names[i].name, names[i].label, err);
+    return wrong;
+}
+
 /* Each of these is a run of its own: together, one would do what the other promises not to. */
 static int check_options(const struct controller_command_options *given, struct error *err)
 {
@@ -231,7 +250,7 @@ static int check_options(const struct controller_command_options *given, struct 
                          "and --dry-run");
     if (given->json && !given->check)
         return error_set(err, E_USAGE, "--json is the form of what --check prints: give both");
-    return 0;
+    return check_names(given, err);
 }
 
 /* Signals end a tool as they end any program; the controller is told of them. */

@@ -27,6 +27,28 @@ static void add_escaped(struct str *path, const char *text)
     curl_free(escaped);
 }
 
+bool kube_name_is_valid(const char *name, bool label)
+{
+    static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    size_t length = strlen(name);
+
+    if (length > (label ? 63 : 253))
+        return false;
+    for (const char *part = name;; part++) {
+        size_t here = strcspn(part, ".");
+        if (here == 0 || part[0] == '-' || part[here - 1] == '-')
+            return false;
+        for (size_t i = 0; i < here; i++)
+            if (part[i] != '-' && !strchr(alphanumeric, part[i]))
+                return false;
+        part += here;
+        if (*part == '\0')
+            return true;
+        if (label)
+            return false;
+    }
+}
+
 static void add_segment(struct str *path, const char *segment)
 {
     str_add_char(path, '/');

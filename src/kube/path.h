@@ -29,6 +29,11 @@ struct kube_target {
     const char *subresource;
 };
 
+/* Whether an object may have this name: an RFC 1123 subdomain, that is parts of a-z, 0-9 and
+ * inner dashes, joined by dots, at most 253 characters. label: one part of at most 63, as a
+ * namespace's name. */
+bool kube_name_is_valid(const char *name, bool label);
+
 void kube_path_add(struct str *path, const struct kube_target *target);
 /* Appends "?key=value" or "&key=value", escaped; nothing when value is NULL. */
 void kube_path_add_query(struct str *path, const char *key, const char *value);

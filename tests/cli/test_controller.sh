@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `tranche controller` without a cluster: its options, a server that is not there, its endpoints
-# and its end. With one: tests/k8s/test_controller.py.
+# and its end; names that the options of `tranche agent` cannot have. With one: tests/k8s/test_controller.py.
 # shellcheck source=tests/cli/lib.sh
 . "$TRANCHE_SOURCE_ROOT/tests/cli/lib.sh"
 
@@ -36,6 +36,16 @@ fails 4 "127.0.0.1" "a check without a server" controller --kubeconfig nobody --
 fails 2 "deletes" "a clean-up is no dry run" controller --dry-run --clean-up
 fails 2 "deletes" "a clean-up is no check" controller --check --clean-up
 fails 2 "only reads" "a check is no round" controller --check --once
+fails 2 "--namespace 'a/b'" "a namespace that is none" controller --namespace a/b --once
+fails 2 "--lease-name ''" "a Lease without a name" controller --lease-name= --once
+fails 2 "--pool '../p'" "a pool that cannot be" controller --pool ../p --once
+export POD_NAMESPACE=-x
+fails 2 "POD_NAMESPACE '-x'" "a namespace of the environment" controller --once
+unset POD_NAMESPACE
+fails 2 "--node-name '../../x'" "a node that cannot be" agent --node-name ../../x
+export NODE_NAME=Gpu.1
+fails 2 "NODE_NAME 'Gpu.1'" "a node of the environment" agent
+unset NODE_NAME
 fails 2 "--check" "JSON of no check" controller --once --json
 fails 4 "127.0.0.1" "a clean-up without a server" \
     controller --kubeconfig nobody --clean-up --clean-up-seconds 0

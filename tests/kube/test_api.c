@@ -341,10 +341,35 @@ static void test_no_server(void **state)
     kube_auth_free(auth);
 }
 
+static void test_names(void **state)
+{
+    (void)state;
+    char longest[255];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[254] = '\0';
+    const struct {
+        const char *name;
+        bool name_is_valid, label_is_valid;
+    } table[] = {
+        {"a", true, true},          {"gpu-node-1", true, true},  {"1", true, true},
+        {"a.b-c.d2", true, false},  {"", false, false},          {"-a", false, false},
+        {"a-", false, false},       {"a.-b", false, false},      {"a-.b", false, false},
+        {".a", false, false},       {"a.", false, false},        {"a..b", false, false},
+        {"Gpu", false, false},      {"a_b", false, false},       {"../../x", false, false},
+        {"a/b", false, false},      {"\xc3\xa9", false, false},  {longest, false, false},
+        {longest + 1, true, false}, {longest + 191, true, true}, {longest + 190, true, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (kube_name_is_valid(table[i].name, false) != table[i].name_is_valid ||
+            kube_name_is_valid(table[i].name, true) != table[i].label_is_valid)
+            fail_msg("case %zu: '%s'", i, table[i].name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sent),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_unknown_fields_survive),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_retry_after_waits),
