@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One line a message to stderr in logfmt: `level=warn msg="…" key=value`, or JSON. Only cli/,
- * serve/, runtime/ and control/ log; libraries return errors. The level comes from
+ * control/ and kube/ (of watches) log; other libraries return errors. The level comes from
  * --verbose/--quiet. On a terminal, warnings and errors have colour unless NO_COLOR is
  * set. A line is written with one write(), so lines of several processes never mix.
  */

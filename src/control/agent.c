@@ -45,6 +45,7 @@ struct agent {
     bool has_no_slices;            /* the server said once that it does not serve them */
     int failures;                  /* of orders, in a row */
     int64_t due_ns;
+    int64_t tell_missing_ns; /* not before then again */
 
     struct call_slot create, status, resources;
     json_t *sent;     /* the status as written last; NULL: none */
@@ -470,10 +471,22 @@ static void worker_ready(void *context)
 
 /* --- the loop --- */
 
+/* As the controller's: see kinds.h. */
+static void tell_missing(struct agent *agent)
+{
+    if (kube_watch_error(kube_cache_watch(agent->states))->code != E_NOT_FOUND ||
+        now_ns(agent) < agent->tell_missing_ns)
+        return;
+    log_write(LOG_WARN, MISSING_DEFINITIONS, "node=%s kinds=NodeGpuState",
+              agent->options.node_name);
+    agent->tell_missing_ns = now_ns(agent) + MISSING_AGAIN_NS;
+}
+
 static void look(struct agent *agent)
 {
     struct view view;
 
+    tell_missing(agent);
     /* Watches fail without a word to us: look from time to time until all is known. */
     if (!is_informed(agent)) {
         look_again_at(agent, now_ns(agent) + SECOND_NS);

@@ -57,8 +57,9 @@ struct controller {
     unsigned long moved; /* changes of what was asked for */
     int64_t started_ns;
     bool was_fresh, was_synced;
-    int64_t fresh_ns;     /* when the caches were last fresh, or not yet synced */
-    bool runs_for_leader; /* from the first time that the caches are synced */
+    int64_t tell_missing_ns; /* not before then again */
+    int64_t fresh_ns;        /* when the caches were last fresh, or not yet synced */
+    bool runs_for_leader;    /* from the first time that the caches are synced */
     bool stopping, lost;
     struct error failure; /* of `once` */
     struct controller_counters counters;
@@ -502,6 +503,19 @@ static void look_at_caches(struct controller *controller)
     controller->was_fresh = fresh;
 }
 
+/* Without its definitions a controller waits, and its log says for what; now and then, as logs
+ * are turned over. */
+static void tell_missing(struct controller *controller)
+{
+    CLEANUP(str_done) struct str kinds = STR_EMPTY;
+
+    if (now_ns(controller) < controller->tell_missing_ns ||
+        !sources_lack_kinds(controller->sources, &kinds))
+        return;
+    log_write(LOG_WARN, MISSING_DEFINITIONS, "kinds=\"%s\"", kinds.bytes);
+    controller->tell_missing_ns = now_ns(controller) + MISSING_AGAIN_NS;
+}
+
 /* With `once` nobody waits for a cluster that does not answer. */
 static void give_up(struct controller *controller)
 {
@@ -521,6 +535,7 @@ static void on_pump(void *context)
     int64_t now = now_ns(controller);
 
     look_at_caches(controller);
+    tell_missing(controller);
     give_up(controller);
     pump_at(controller, now + SECOND_NS);
     if (!controller->was_synced ||

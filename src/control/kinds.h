@@ -17,6 +17,10 @@ extern const struct kube_kind KIND_GPU_SERVICE, KIND_PERF_PROFILE, KIND_GPU_POOL
 extern const struct kube_kind KIND_SERVICE, KIND_ENDPOINT_SLICE, KIND_HTTP_ROUTE,
     KIND_RESOURCE_CLAIM, KIND_RESOURCE_SLICE, KIND_DEVICE_CLASS, KIND_DEFINITION;
 
+/* What the log says while the server does not know our kinds, and how often at most. */
+#define MISSING_DEFINITIONS "the cluster lacks our definitions: install those of deploy/crds"
+#define MISSING_AGAIN_NS    INT64_C(60000000000)
+
 /* NVIDIA's DRA driver, and the label by which mig-manager is told what to make. */
 #define DRA_DRIVER       "gpu.nvidia.com"
 #define LABEL_MIG_CONFIG "nvidia.com/mig.config"

@@ -315,6 +315,26 @@ bool sources_are_fresh(const struct sources *sources)
     return all_caches(sources, kube_watch_is_fresh);
 }
 
+bool sources_lack_kinds(const struct sources *sources, struct str *kinds)
+{
+    bool lack = false;
+
+    for (size_t i = 0; i < SOURCES; i++) {
+        const struct kube_kind *kind = source_table[i].kind;
+        const struct kube_cache *cache = sources->items[i].cache;
+        if (!cache || strcmp(kind->group, CONTROL_GROUP) != 0)
+            continue;
+        const struct kube_watch *watch = kube_cache_watch(cache);
+        enum error_code code = kube_watch_error(watch)->code;
+        if (code == E_NONE && !kube_watch_is_synced(watch))
+            return false;
+        if (code == E_NOT_FOUND)
+            str_addf(kinds, "%s%s", lack ? ", " : "", kind->kind);
+        lack = lack || code == E_NOT_FOUND;
+    }
+    return lack;
+}
+
 /* What is wrong with the first cache that does not satisfy `is`. */
 static const char *trouble(const struct sources *sources,
                            bool (*is)(const struct kube_watch *watch))

@@ -38,6 +38,10 @@ bool sources_are_fresh(const struct sources *sources);
  * is. Borrowed. */
 const char *sources_trouble(const struct sources *sources);
 
+/* Whether the server does not know kinds of ours, as their definitions are not installed;
+ * appends them, "GpuPool, GpuService". False too until each of ours was asked for. */
+bool sources_lack_kinds(const struct sources *sources, struct str *kinds);
+
 /* Every pool that exists. */
 void sources_each_pool(const struct sources *sources,
                        void (*each)(void *context, const char *pool), void *context);

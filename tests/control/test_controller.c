@@ -3,6 +3,8 @@
  * The controller's loop: what it watches, when a round begins, how it ends; --once and
  * --dry-run; metrics. Faults: test_controller_faults.c.
  */
+#include <unistd.h>
+
 #include "controller_bench.h"
 
 /* ---- tests ---- */
@@ -43,7 +45,28 @@ static void test_two_pools_and_one_gone(void **state)
     assert_non_null(strstr(text.bytes, "tranche_pool_pods{pool=\"p\"} 2\n"));
 }
 
-/* The definitions are installed after the controller. */
+/* Time passes; how often the log names these kinds as missing. */
+static int times_missed(struct bench *bench, int64_t time_ns, const char *kinds)
+{
+    FILE *log = tmpfile();
+    int stderr_copy = dup(STDERR_FILENO), times = 0;
+    char line[1024];
+
+    assert_non_null(log);
+    dup2(fileno(log), STDERR_FILENO);
+    log_set_level(LOG_WARN);
+    pass(bench, time_ns);
+    log_set_level(LOG_ERROR);
+    dup2(stderr_copy, STDERR_FILENO);
+    close(stderr_copy);
+    rewind(log);
+    while (fgets(line, sizeof line, log))
+        times += strstr(line, "lacks our definitions") && strstr(line, kinds);
+    fclose(log);
+    return times;
+}
+
+/* The definitions are installed after the controller, which says in its log what it lacks. */
 static void test_definitions_come_later(void **state)
 {
     (void)state;
@@ -52,12 +75,17 @@ static void test_definitions_come_later(void **state)
     put_pool(&bench, "p", 1);
     bench.store.missing[1] = "/apis/tranche.dev";
     process_start(&bench, 0, &ELECTED);
-    pass(&bench, 20 * SECONDS);
+    assert_int_equal(times_missed(&bench, 20 * SECONDS,
+                                  "\"GpuPool, GpuService, PerfProfile, PartitionPlan, "
+                                  "Transition, NodeGpuState\""),
+                     1);
+    assert_int_equal(times_missed(&bench, 30 * SECONDS, ""), 0);
+    assert_int_equal(times_missed(&bench, 100 * SECONDS, ""), 2);
     assert_false(controller_is_ready(bench.processes[0].controller, &why));
     assert_non_null(strstr(why.bytes, "404"));
     assert_int_equal(rounds_run, 0);
     bench.store.missing[1] = NULL;
-    pass(&bench, 20 * SECONDS);
+    assert_int_equal(times_missed(&bench, 70 * SECONDS, ""), 0);
     assert_true(controller_is_ready(bench.processes[0].controller, &why));
     is_settled(&bench, 1, 1);
     assert_int_equal(gateways_seen, 0);
