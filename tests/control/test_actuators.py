@@ -5,21 +5,17 @@ have the ResourceSlices that NVIDIA's driver publishes, in its own words.
 
     test_actuators.py ACTUATOR_PROBE"""
 import json
+import os
 import subprocess
 import sys
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Checks  # noqa: E402
+
 PROBE = sys.argv[1]
-count = failed = 0
+checks = Checks()
+equal = checks.equal
 GPU0, GPU1 = "GPU-00000000-0000-0000-0000-000000000000", "GPU-11111111-0000-0000-0000-000000000000"
-
-
-def equal(have, want, name):
-    global count, failed
-    count += 1
-    failed += have != want
-    print(f"{'ok' if have == want else 'not ok'} {count} - {name}", flush=True)
-    if have != want:
-        print(f"#   have {json.dumps(have)}\n#   want {json.dumps(want)}", flush=True)
 
 
 def probe(actuator, **world):
@@ -421,5 +417,4 @@ def simulated():
 for test in (agent_observes, twice, agent_refuses, agent_changes, agent_binds, dra_observes, dra_changes, dra_tenants, dra_binds, dra_tends,
              manager, simulated):
     test()
-print(f"1..{count}")
-sys.exit(1 if failed else 0)
+checks.finish()

@@ -15,6 +15,9 @@ from ctypes import byref, c_uint
 
 import pynvml as nvml
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Checks  # noqa: E402
+
 
 class Difference(Exception):
     """The library and the table disagree."""
@@ -180,9 +183,8 @@ def main(tranche, folder):
         return json.loads(subprocess.run([tranche, "board", *words, "--json"], check=True, stdout=subprocess.PIPE).stdout)
 
     boards = [read("show", entry["board"]) for entry in read("list")]
-    print(f"1..{len(boards)}")
-    failed = 0
-    for number, board in enumerate(boards, 1):
+    checks = Checks()
+    for board in boards:
         os.environ["TRANCHE_SIM_FLEET"] = f"{board['board']}:1"
         os.environ["TRANCHE_SIM_STATE"] = os.path.join(folder, f"{board['board']}.state")
         problem = None
@@ -192,12 +194,9 @@ def main(tranche, folder):
         except (Difference, nvml.NVMLError) as error:
             problem = error
         nvml.nvmlShutdown()
-        if problem:
-            failed += 1
-            print(f"# {type(problem).__name__}: {problem}")
-        print(f"{'not ok' if problem else 'ok'} {number} - {board['board']}", flush=True)
-    return 1 if failed or not boards else 0
+        checks.ok(problem is None, board["board"], f"{type(problem).__name__}: {problem}")
+    checks.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])
