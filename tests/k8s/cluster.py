@@ -295,14 +295,21 @@ class Cluster:
             return json.load(answer)
 
     def stop(self):
-        for helper in reversed(self.helpers):
-            helper.close()
-        self.helpers = []
+        """A helper that raises has found something: that is told when all is ended."""
+        helpers, self.helpers = self.helpers, []
+        found = None
+        for helper in reversed(helpers):
+            try:
+                helper.close()
+            except Exception as error:
+                found = found or error
         for process in reversed(self.processes):
             process.kill()
         self.processes = []
         if not self.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
+        if found:
+            raise found
 
     # Who asks.
 

@@ -8,16 +8,23 @@
         world.settle()
         world.demand({...}); world.settle()      # the floor is watched all the time
         checks.equal(world.floor.breaches, [], "the floor was held")
+        world.watcher_sees(checks)
+
+When it is closed a world judges by itself: that its watcher saw changes and met nothing that it
+does not know, and that no breach is left that the test has not looked at.
 
 With the actuator "agent" each node runs `tranche agent` on a simulated driver of its own; with
 "sim" the controller's own stand-in takes that part, which is faster. Pods are run by kubelet.py.
 Short times: Leases of 5 s, drains of 1 s. A controller that ends is started again, as a kubelet
 does.
 """
+import copy
+import http.client
 import json
 import os
 import threading
 import time
+import traceback
 
 from api import ApiError, wait_for
 from cluster import Process
@@ -34,6 +41,7 @@ MODELS = {"bert": (60, 20), "resnet": (100, 12), "whisper": (25, 40)}
 SERVICES = {"ranker": "bert", "vision": "resnet", "speech": "whisper"}
 SLICES = {"a100-40gb": {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4, "7g.40gb": 7},
           "h100-80gb-sxm5": {"1g.10gb": 1, "2g.20gb": 2, "3g.40gb": 3, "4g.40gb": 4, "7g.80gb": 7}}
+SPANS = {"1g": 1, "2g": 2, "3g": 4, "4g": 4, "7g": 8}  # memory slices, which no two instances share
 
 
 def profile(model, board):
@@ -50,18 +58,24 @@ def profile(model, board):
 
 class Floor:
     """Watches pods and EndpointSlices, and at every change whether each service has its floor: the
-    rates of the pods that are listed as ready and were not seen to go. Rates are on the pods."""
+    rates of the pods that are listed as ready and were not seen to go. Rates are on the pods. And
+    whether two pods are on one instance, or on two that overlap: each from binding until gone."""
 
     def __init__(self, client):
         self.client = client
-        self.pods = {}  # UID -> (service, rate)
+        self.pods = {}  # UID -> (service, rate, ready)
         self.unready = set()
+        self.listed = set()  # UIDs of the list that is being heard
+        self.places = {}  # UID of a bound pod -> (name, GPU, memory slices)
         self.slices = {}  # name -> (service, [UID])
         self.floors = {}
         self.lowest = {}
         self.breaches = []
+        self.doubles = []
+        self.told = set()  # pairs of UIDs that are in doubles
         self.changes = 0
-        self.excused = set()  # UIDs whose loss is the test's doing
+        self.errors = []  # what no watch may meet
+        self.excused = set()  # UIDs whose loss is the test's doing: they count as if they served
         self.lock = threading.RLock()
         self.closed = threading.Event()
         self.threads = [threading.Thread(target=self.follow, args=args, daemon=True) for args in (
@@ -75,44 +89,66 @@ class Floor:
     def follow(self, path, hear):
         while not self.closed.is_set():
             try:
-                listed = self.client.get(path, labelSelector=SELECTOR)
-                with self.lock:
-                    hear(None, None)
-                    for item in listed["items"]:
-                        hear("ADDED", item)
-                    self.check()
-                for event in self.client.watch(path, listed["metadata"]["resourceVersion"], 300,
-                                               labelSelector=SELECTOR):
-                    if self.closed.is_set():
-                        return
-                    if event["type"] == "ERROR":
-                        break
-                    if event["type"] != "BOOKMARK":
-                        with self.lock:
-                            self.changes += 1
-                            hear(event["type"], event["object"])
-                            self.check()
-            except (ApiError, OSError, KeyError):
+                self.follow_once(path, hear)
+            except (ApiError, OSError, http.client.HTTPException):
+                self.closed.wait(0.2)
+            except Exception:
+                if not self.closed.is_set():
+                    self.errors.append(f"{path}: {traceback.format_exc()}")
                 self.closed.wait(0.2)
 
+    def follow_once(self, path, hear):
+        listed = self.client.get(path, labelSelector=SELECTOR)
+        with self.lock:
+            hear("LIST", None)
+            for item in listed["items"]:
+                hear("ADDED", item)
+            hear("LISTED", None)
+            self.check()
+        for event in self.client.watch(path, listed["metadata"]["resourceVersion"], 300, labelSelector=SELECTOR):
+            if self.closed.is_set() or event["type"] == "ERROR":
+                return
+            if event["type"] != "BOOKMARK":
+                with self.lock:
+                    self.changes += 1
+                    hear(event["type"], event["object"])
+                    self.check()
+
     def pod(self, change, pod):
-        if change is None:  # a list follows: it tells of all that are there
+        if change == "LIST":  # it tells of all that are there
             self.listed = set()
             return
+        if change == "LISTED":
+            for uid in set(self.pods) - self.listed:
+                self.gone(uid)
+            return
         uid = pod["metadata"]["uid"]
+        self.listed.add(uid)
         labels = pod["metadata"].get("labels", {})
         notes = pod["metadata"].get("annotations", {})
         ready = any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", []))
         was = self.pods.get(uid)
         self.pods[uid] = (labels.get("tranche.dev/service"), float(notes.get("tranche.dev/rate-rps", 0)), ready)
-        if change == "DELETED" or (was and was[2] and not ready):
+        if change == "DELETED":
+            self.gone(uid)
+            return
+        if was and was[2] and not ready:
             self.unready.add(uid)
         elif ready:
             self.unready.discard(uid)
+        if pod["spec"].get("nodeName"):
+            start = int(notes["tranche.dev/start"])
+            self.places[uid] = (pod["metadata"]["name"], notes["tranche.dev/gpu-uuid"],
+                                range(start, start + SPANS[notes["tranche.dev/slice"].split(".")[0]]))
+
+    def gone(self, uid):
+        self.unready.add(uid)
+        self.places.pop(uid, None)
 
     def endpoints(self, change, item):
-        if change is None:
+        if change == "LIST":
             self.slices = {}
+        if change in ("LIST", "LISTED"):
             return
         name = item["metadata"]["name"]
         if change == "DELETED":
@@ -121,12 +157,17 @@ class Floor:
         self.slices[name] = [e["targetRef"]["uid"] for e in item.get("endpoints") or []
                              if e.get("conditions", {}).get("ready") is not False and e.get("targetRef")]
 
-    def capacity(self):
+    def serving(self):
+        """UIDs of the pods that are listed as ready and were not seen to go."""
+        with self.lock:
+            return {uid for uids in self.slices.values() for uid in uids} - self.unready
+
+    def capacity(self, without=frozenset()):
         with self.lock:
             capacity = {}
-            for uid in {uid for uids in self.slices.values() for uid in uids}:
+            for uid in (self.serving() | self.excused) - without:
                 service, rate, _ = self.pods.get(uid, (None, 0, False))
-                if service and (uid not in self.unready or uid in self.excused):
+                if service:
                     capacity[service] = capacity.get(service, 0) + rate
             return capacity
 
@@ -137,10 +178,29 @@ class Floor:
             self.lowest[service] = min(self.lowest.get(service, have), have)
             if have < floor * (1 - 1e-9) and len(self.breaches) < 100:
                 self.breaches.append(f"{time.time():.3f} {service}: {have} of {floor} requests/s")
+        self.check_places()
+
+    def check_places(self):
+        by_gpu = {}
+        for uid, (name, gpu, slices) in self.places.items():
+            for other, name2, slices2 in by_gpu.setdefault(gpu, []):
+                pair = frozenset((uid, other))
+                if max(slices.start, slices2.start) < min(slices.stop, slices2.stop) and pair not in self.told:
+                    self.told.add(pair)
+                    self.doubles.append(f"{time.time():.3f} {name2} and {name} on {gpu}, slices {slices2} and {slices}")
+            by_gpu[gpu].append((uid, name, slices))
 
     def set(self, floors):
         with self.lock:
             self.floors = dict(floors)
+
+    def judge(self):
+        """For the end of a world: whether what it told can be believed, and was looked at."""
+        with self.lock:
+            assert not self.errors, "\n".join(["a watcher met what it does not know", *self.errors[:5]])
+            assert self.changes > 0, "the watcher saw no change"
+            assert not self.breaches, "\n".join(["the floor was not held", *self.breaches[:10]])
+            assert not self.doubles, "\n".join(["two pods on one instance", *self.doubles[:10]])
 
 
 class World:
@@ -181,6 +241,8 @@ class World:
     def close(self):
         self.closed.set()
         self.supervisor.join()
+        self.floor.close()
+        self.floor.judge()
 
     def supervise(self):
         while not self.closed.wait(0.05):
@@ -354,23 +416,54 @@ class World:
         return sum(a["phase"] in ("Started", "Done") for a in states), len(item["spec"]["actions"])
 
     def wait_progress(self, least=1, timeout_s=120):
-        """Until that many actions of a Transition were begun, or none is open any more."""
+        """Waits until that many actions of a Transition were begun, or none is open any more.
+        Whether one is open."""
         def begun():
             progress = self.progress()
-            return (progress is not None and progress[0] >= least) or self.unsettled() == ""
-        wait_for(f"{least} actions begun", begun, timeout_s, every_s=0.02)
+            if progress is not None and progress[0] >= least:
+                return "open"
+            return "over" if self.unsettled() == "" else ""
+        return wait_for(f"{least} actions begun", begun, timeout_s, every_s=0.02) == "open"
+
+    def under_way(self, change, least=1):
+        """Calls change(), which asks for something else, until a Transition is seen with that many
+        actions begun: one can be over too soon. Whether it was."""
+        for _ in range(6):
+            change()
+            if self.wait_progress(least):
+                return True
+            self.settle()
+        return False
 
     def duplicates(self):
-        """Instances that two pods claim: none may."""
-        seen, twice = set(), []
-        for pod in self.pods():
-            notes = pod["metadata"].get("annotations", {})
-            if pod["metadata"].get("deletionTimestamp"):
-                continue
-            slot = (notes.get("tranche.dev/gpu-uuid"), notes.get("tranche.dev/slice"), notes.get("tranche.dev/start"))
-            twice += [slot] if slot in seen else []
-            seen.add(slot)
-        return twice
+        """Pods that were on one instance at once, since this was last asked: none may."""
+        with self.floor.lock:
+            doubles, self.floor.doubles = self.floor.doubles, []
+            return doubles
+
+    def watcher_sees(self, checks):
+        """The watcher is no stub: a pod that the test itself takes away is a breach, and so is a
+        second pod on an instance (which it is only told of). Then all is made anew."""
+        floor = self.floor
+        checks.equal((floor.breaches, self.duplicates()), ([], []), "no breach that nobody looked at")
+        with floor.lock:
+            uid = next(iter(floor.serving()))
+            name, gpu, _ = floor.places[uid]
+            twin = copy.deepcopy(next(pod for pod in self.pods() if pod["metadata"]["uid"] == uid))
+            twin["metadata"] |= {"uid": "twin", "name": f"twin-of-{name}"}
+            floor.pod("ADDED", twin)
+            floor.check()
+            floor.pod("DELETED", twin)
+        doubles = self.duplicates()
+        checks.ok(len(doubles) == 1 and name in doubles[0] and gpu in doubles[0],
+                  "a second pod on an instance is seen as a breach", doubles)
+        floor.set(floor.capacity())
+        self.admin.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}", grace_s=0)
+        checks.ok(wait_for("a breach", lambda: list(floor.breaches)), "a pod taken away is seen as a breach")
+        floor.set({})
+        self.settle()
+        floor.breaches.clear()
+        checks.ok(True, "and made anew")
 
     def writes(self):
         return [(m, p) for m, p, s in list(self.proxy.requests) if is_write(m, p)]

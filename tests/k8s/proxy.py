@@ -13,6 +13,7 @@
     held.release()                                                   # ...and go on
     proxy.cut_all(); proxy.refuse(True)                              # connections
     proxy.requests                                                   # (method, path, status)
+    proxy.expired()                                                  # watches that were told 410
 
 It ends TLS with the API server's own certificate and speaks HTTP/1.1 on both sides; who asks is
 known by token, since a client certificate does not pass. The first rule that matches decides.
@@ -38,6 +39,7 @@ class Rule:
         self.times = times
         self.effect = effect
         self.hits = 0
+        self.held = 0  # times that something was there to be told, and waited
         self.kept = None  # of a stale rule: the answer
         self.released = threading.Event()
 
@@ -63,6 +65,7 @@ class Proxy:
         self.requests = []
         self.decide = None
         self.refusing = False
+        self.cuts = 0  # answers that were cut by cut_after
         self.lock = threading.Lock()
         self.sockets = set()
         self.upstream = ssl.create_default_context(cafile=authority)
@@ -115,6 +118,10 @@ class Proxy:
 
     def count(self, method="*", pattern=""):
         return sum(method in ("*", m) and bool(re.search(pattern, p)) for m, p, _ in list(self.requests))
+
+    def expired(self):
+        """Watches that were told that their version is too old: as a status, or in the stream."""
+        return sum(status == 410 for _, _, status in list(self.requests))
 
     def close(self):
         self.clear()
@@ -204,7 +211,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.send_whole(answer.status, [
                     ("Content-Type", answer.getheader("Content-Type") or "application/json")], text)
                 return
-            self.pass_on(answer, rule, effect)
+            self.pass_on(answer, rule, effect, entry)
         finally:
             upstream.close()
 
@@ -225,7 +232,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
-    def pass_on(self, answer, rule, effect):
+    def pass_on(self, answer, rule, effect, entry):
         headers = [(k, v) for k, v in answer.getheaders() if k.lower() not in HOP_BY_HOP]
         if effect.get("stale"):
             rule.kept = (answer.status, headers, answer.read())
@@ -241,17 +248,27 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         left = effect.get("cut_after", -1)
         if left == 0:
-            raise _Cut
+            self.cut()
+        told = b""
         while True:
             data = answer.read1(effect.get("chunk", 65536))
-            if effect.get("hold"):
+            if effect.get("hold") and data and not rule.released.is_set():
+                rule.held += 1
                 rule.released.wait()
             if not data:
                 break
+            told = told[-512:] + data
+            if b'"type":"ERROR"' in told and b'"code":410' in told:
+                entry[2] = 410
             part = data if left < 0 else data[:left]
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             if left >= 0:
                 left -= len(part)
                 if left == 0:
-                    raise _Cut
+                    self.cut()
         self.wfile.write(b"0\r\n\r\n")
+
+    def cut(self):
+        with self.proxy.lock:
+            self.proxy.cuts += 1
+        raise _Cut

@@ -74,6 +74,7 @@ def exact_rounds(world, name):
         checks.equal(world.misplaced(), [], f"{name}, {step}: every instance at the start that was planned")
     checks.equal(world.floor.breaches, [], f"{name}: the floor was held")
     checks.equal(world.duplicates(), [], f"{name}: one pod an instance")
+    world.watcher_sees(checks)
     world.demand({}, floor=False)
     wait_for("the end", lambda: not world.claims() and not world.pods())
     wait_for("empty GPUs", lambda: world.made() == {})

@@ -3,7 +3,8 @@
 held all the time, the cluster comes to what was asked for, and no instance has two pods.
 
 Between the controller and the API server is a proxy, which sees every write and can kill the
-controller before and after it. The nodes' GPUs are those of the actuator `sim`.
+controller before and after it. The nodes' GPUs are those of the actuator `sim`. Each case says how
+often its fault was seen to happen; too seldom is a failure.
 """
 import itertools
 import json
@@ -30,6 +31,10 @@ class Faults:
     def count(self, name, cases=1):
         self.cases[name] = self.cases.get(name, 0) + cases
 
+    def often(self, name, least):
+        """At the end of a case: its fault did happen."""
+        self.checks.ok(self.cases.get(name, 0) >= least, f"{name}: {self.cases.get(name, 0)} times, at least {least}")
+
     def flip(self):
         """The other demand; the change begins."""
         self.world.demand(next(self.demands))
@@ -40,6 +45,10 @@ class Faults:
         self.checks.equal(world.floor.breaches, [], f"{name}: the floor was held")
         self.checks.equal(world.duplicates(), [], f"{name}: one pod an instance")
         world.floor.breaches.clear()
+
+    def under_way(self, name, least):
+        """A change of which that many actions are begun."""
+        self.checks.ok(self.world.under_way(self.flip, least), f"{name}: {least} actions of a Transition are begun")
 
     # One method a fault.
 
@@ -93,6 +102,7 @@ class Faults:
             self.flip()
             self.settled(name)
         world.proxy.decide = None
+        self.often(name, 20)
         world.end_controller("a")
         world.start_controller("a")
 
@@ -110,6 +120,7 @@ class Faults:
         self.flip()
         self.settled(name)
         world.proxy.decide = None
+        self.often(name, 8)
 
     def server_killed_in_every_step(self):
         """The API server is killed whenever another action was begun."""
@@ -128,6 +139,7 @@ class Faults:
             return world.unsettled() == ""
         wait_for("steps", step, 600, every_s=0.02)
         self.settled(name)
+        self.often(name, 3)
 
     def watches_cut(self, flips=3):
         """Every stream of a watch is cut a few times, each time some bytes later."""
@@ -141,9 +153,9 @@ class Faults:
             if cuts.get(plural, 0) >= 3:
                 return None
             cuts[plural] = cuts.get(plural, 0) + 1
-            self.count(name)
             return {"cut_after": next(offsets), "chunk": 7}
 
+        before = world.proxy.cuts
         for _ in range(flips):
             world.proxy.cut_all()  # what is open was not cut by plan
             cuts.clear()
@@ -151,20 +163,36 @@ class Faults:
             self.flip()
             self.settled(name)
         world.proxy.decide = None
+        self.count(name, world.proxy.cuts - before)
+        self.often(name, 20)
 
     def versions_expire(self):
-        """What the watches know is compacted away, in mid-transition: 410."""
+        """What the watches know is compacted away and the server is a new one, in mid-transition:
+        it has nothing to resume from, and says 410. Without election, since the controller shall
+        live through it and not be a new one too."""
         world, name = self.world, "410"
-        self.flip()
+        world.end_controller("a")
+        process = world.start_controller("a", elect=False)
+        pid = process.child.pid
         for least in (1, 4, 8):
-            world.wait_progress(least)
+            self.under_way(name, least)
+            told = world.proxy.expired()
             world.proxy.refuse(True)
             world.proxy.cut_all()
+            self.checks.ok(world.open_transition(), f"{name}: a Transition is open")
             world.admin.merge("/api/v1/namespaces/shop", {"metadata": {"annotations": {"n": str(least)}}})
             world.cluster.compact()
+            world.cluster.api.kill()
+            world.cluster.api.start()
+            world.cluster.wait_ready()
             world.proxy.refuse(False)
-            self.count(name)
-        self.settled(name)
+            wait_for("410", lambda: world.proxy.expired() > told)
+            self.settled(name)
+            self.count(name, world.proxy.expired() - told)
+        self.checks.equal(process.child.pid, pid, f"{name}: the controller lived through it")
+        self.often(name, 6)
+        world.end_controller("a")
+        world.start_controller("a")
 
     def events_late(self):
         """Events of pods and slices are held back: the caches are old, and say nothing of it."""
@@ -172,12 +200,30 @@ class Faults:
         for pattern in ("/pods\\?.*watch=", "/endpointslices\\?.*watch=", "/transitions\\?.*watch="):
             rule = world.proxy.fault("GET", pattern, hold=True, times=-1)
             world.proxy.cut_all()
+            wait_for("the watch", lambda: rule.hits)
             self.flip()
+            wait_for("events that are held back", lambda: rule.held)
             time.sleep(4)
             world.proxy.clear()
-            rule.release()
-            self.count(name)
+            self.count(name, rule.held)
             self.settled(f"{name} ({pattern.split('?')[0][1:-1]})")
+        self.often(name, 3)
+
+    def stop_leader(self, name, least):
+        """SIGSTOP of the leader in mid-transition: its name; nobody completes the Transition then."""
+        world = self.world
+        for _ in range(6):
+            self.under_way(name, least)
+            leader = wait_for("a leader", world.leader)
+            world.wanted.discard(leader)
+            world.processes[leader].stop_signal()
+            if world.open_transition():
+                break
+            world.processes[leader].continue_signal()  # too late: once more
+            world.wanted.add(leader)
+            world.settle()
+        self.checks.ok(world.open_transition(), f"{name}: a Transition is open")
+        return leader
 
     def leader_stopped(self):
         """SIGSTOP of the leader for longer than its Lease; the second takes over; SIGCONT: the
@@ -186,12 +232,8 @@ class Faults:
         world.start_controller("b")
         wait_for("a leader", world.holder)
         for least in (1, 5):
-            self.flip()
-            world.wait_progress(least)
-            leader = wait_for("a leader", world.leader)
+            leader = self.stop_leader(name, least)
             process, epoch, pid = world.processes[leader], world.epoch(), world.processes[leader].child.pid
-            world.wanted.discard(leader)
-            process.stop_signal()
             wait_for("another leader", lambda: world.epoch() > epoch)
             process.continue_signal()
             status = process.child.wait(120)
@@ -200,6 +242,7 @@ class Faults:
             world.start_controller(leader)
             self.count(name)
             self.settled(name)
+        self.often(name, 2)
         world.end_controller("b")
 
     def two_without_election(self):
@@ -242,20 +285,16 @@ class Faults:
             victims.setdefault(pod["spec"].get("nodeName"), []).append(pod["metadata"]["uid"])
         node = max((n for n in victims if n), key=lambda n: len(victims[n]))
         lost = {u for uids in [victims[node]] for u in uids}
-        world.floor.set({})
+        floor = world.floor
+        floor.excused = lost  # the others serve what they served
         world.cluster.manager.start()
         world.kubelets.lose(node)
 
         def elsewhere():
-            have = {}
-            for pod in world.pods():
-                if pod["spec"].get("nodeName") != node:
-                    uid = pod["metadata"]["uid"]
-                    service, rate, ready = world.floor.pods.get(uid, (None, 0, False))
-                    if service and ready and any(uid in uids for uids in world.floor.slices.values()):
-                        have[service] = have.get(service, 0) + rate
+            have = floor.capacity(without=lost)
             return all(have.get(s, 0) >= rate * (1 - 1e-9) for s, rate in world.rates.items())
         wait_for("the lost capacity is made elsewhere", elsewhere)
+        floor.excused = set()  # nothing that was lost is needed any more
         self.checks.ok(True, f"{name}: its capacity is made on the other nodes")
         left = {p["metadata"]["uid"] for p in world.pods()}
         self.checks.ok(lost <= left, f"{name}: its pods are not removed by force")
@@ -263,7 +302,6 @@ class Faults:
         wait_for("the node is back", lambda: world.node_is_well(node))
         world.cluster.manager.kill()
         self.count(name)
-        world.settle()
         self.settled(f"{name}, and back")
 
 
@@ -299,6 +337,7 @@ def main():
             world.start_controller("a")
             world.demand(DAY, floor=False)
             world.settle()
+            world.watcher_sees(checks)
             for name in chosen:
                 began = time.time()
                 CASES[name](faults)

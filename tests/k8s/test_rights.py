@@ -56,8 +56,10 @@ class InstalledWorld(World):
         self.wanted.add("installed")
 
     def refused(self):
+        """What the API server did not take: rights, the admission policy (422), a request that is
+        wrong. An object that is gone, a version that is old and a busy server are not that."""
         return sorted({(method, path.split("?")[0], status) for method, path, status in list(self.proxy.requests)
-                       if status in (401, 403)})
+                       if status and 400 <= status < 500 and status not in (404, 409, 410, 429)})
 
 
 def main():
@@ -77,6 +79,7 @@ def main():
             checks.equal(world.refused(), [], "nothing that controller and agents asked for was refused")
             asked = sum(1 for _ in list(world.proxy.requests))
             checks.ok(asked > 100, f"{asked} requests were seen")
+            world.watcher_sees(checks)
             world.floor.set({})
             done = subprocess.run([TRANCHE, "controller", "--clean-up", f"--kubeconfig={world.config}"],
                                   capture_output=True, text=True, timeout=600)
