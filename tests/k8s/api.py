@@ -18,7 +18,10 @@ APPLY = "application/apply-patch+yaml"  # JSON is YAML
 
 
 # For a hung test; nothing is measured by it.
-BOUND_S = int(os.environ.get("TRANCHE_K8S_BOUND_S", "300"))
+BOUND_S = int(os.environ.get("TRANCHE_K8S_BOUND_S", "600"))
+
+# What a server says that starts, or that is too busy: the request is sent again.
+BUSY = (429, 500, 503, 504)
 
 
 class ApiError(Exception):
@@ -34,9 +37,9 @@ class ApiError(Exception):
 
 class Client:
     """token, or certificate (a pair of files) says who asks. patience_s: how long a server that
-    is away is waited for; 0 for none."""
+    is away or busy is waited for; 0 for none."""
 
-    def __init__(self, port, authority, token=None, certificate=None, patience_s=60):
+    def __init__(self, port, authority, token=None, certificate=None, patience_s=BOUND_S):
         self.port = port
         self.token = token
         self.patience_s = patience_s
@@ -75,22 +78,24 @@ class Client:
 
     def request(self, method, path, body=None, content_type="application/json", query=None):
         """The status and the answer. A connection that breaks is made anew, and the request sent
-        again, for patience_s; so a create may meet its own object. The same for 429, which a
-        server says of kinds that it has not yet read when it starts."""
+        again, for patience_s; the same for BUSY. local.resent says that it was: a create may then
+        meet its own object."""
         if query:
             path += "?" + urllib.parse.urlencode(query)
         data = None if body is None else json.dumps(body)
         until = time.monotonic() + self.patience_s
+        self.local.resent = False
         while True:
             try:
                 status, answer = self.send_once(method, path, data, content_type if data is not None else None)
-                if status != 429 or time.monotonic() >= until:
+                if status not in BUSY or time.monotonic() >= until:
                     return status, answer
                 time.sleep(0.2)
             except (OSError, http.client.HTTPException):
                 if time.monotonic() >= until:
                     raise
                 time.sleep(0.05)
+            self.local.resent = True
 
     def call(self, method, path, body=None, content_type="application/json", query=None):
         status, answer = self.request(method, path, body, content_type, query)
@@ -114,7 +119,12 @@ class Client:
         return self.get(path, **query).get("items", [])
 
     def create(self, path, body):
-        return self.call("POST", path, body)
+        status, answer = self.request("POST", path, body)
+        if status == 409 and self.local.resent:
+            return self.get(f"{path}/{body['metadata']['name']}")
+        if status >= 300:
+            raise ApiError("POST", path, status, answer)
+        return answer
 
     def ensure(self, path, body):
         """Creates it unless an object of that name is there."""
@@ -127,10 +137,23 @@ class Client:
         return self.call("PATCH", path, body, APPLY, {"fieldManager": manager, "force": str(force).lower()})
 
     def merge(self, path, body):
-        return self.call("PATCH", path, body, MERGE)
+        return self.patch(path, body, MERGE)
 
     def strategic(self, path, body):
-        return self.call("PATCH", path, body, STRATEGIC)
+        return self.patch(path, body, STRATEGIC)
+
+    def patch(self, path, body, content_type):
+        """One that is tied to no version is sent again when many write at once: the API server
+        tries but a few times itself."""
+        until = time.monotonic() + self.patience_s
+        while True:
+            try:
+                return self.call("PATCH", path, body, content_type)
+            except ApiError as error:
+                tied = "resourceVersion" in body.get("metadata", {})
+                if error.status != 409 or tied or time.monotonic() >= until:
+                    raise
+                time.sleep(0.05)
 
     def delete(self, path, grace_s=None, uid=None):
         """An object that is gone already is no error."""

@@ -26,8 +26,11 @@ All waits have bounds that only a hung test meets; no test may depend on time.
 import atexit
 import base64
 import glob
+import http.client
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -36,8 +39,9 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
-from api import ApiError, Client, wait_for  # noqa: F401 - for those who import this module
+from api import BOUND_S, ApiError, Client, wait_for  # noqa: F401 - for those who import this module
 from kubelet import Kubelets
 from proxy import Proxy
 
@@ -56,14 +60,22 @@ def program(name):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Below those that the kernel gives to outgoing connections: while a server is away, one of
+    its clients could get the server's own port, and be connected to itself."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        lowest = int(file.read().split()[0])
+    candidates = range(10000, lowest) if lowest > 11000 else range(1024, 65536)
+    ports = []
+    while len(ports) < count:
+        port = random.SystemRandom().choice(candidates)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
+    return ports
 
 
 class Process:
@@ -102,7 +114,7 @@ class Process:
             pass
         self.child.wait()
 
-    def end(self, timeout_s=30):
+    def end(self, timeout_s=BOUND_S):
         """SIGTERM, then SIGKILL. The exit status."""
         self.signal(signal.SIGTERM)
         try:
@@ -171,12 +183,13 @@ class Authority:
 class Cluster:
     """etcd and kube-apiserver, and on request kube-scheduler and kube-controller-manager.
 
-    controllers: True for all of them with node loss in seconds, or the text of --controllers.
+    controllers: True for all of them, or the text of --controllers. node_grace_s: how late a
+    node's heartbeat may be; what is not about lost nodes must not lose one on a slow machine.
     api_flags: more flags of kube-apiserver. admin: a Client with all rights."""
 
     ISSUER = "https://kubernetes.default.svc"
 
-    def __init__(self, scheduler=False, controllers=False, api_flags=(), keep=False):
+    def __init__(self, scheduler=False, controllers=False, node_grace_s=BOUND_S, api_flags=(), keep=False):
         for name in ("etcd", "kube-apiserver"):
             program(name)
         self.folder = tempfile.mkdtemp(prefix="tranche-k8s-")
@@ -192,6 +205,7 @@ class Cluster:
         self.admin_certificate = self.authority.sign("admin", "/O=system:masters/CN=admin-by-certificate")
         self.api_flags = list(api_flags)
         self.controllers = controllers
+        self.node_grace_s = node_grace_s
         with open(f"{self.folder}/tokens.csv", "w") as file:
             file.write('admin-token,admin,admin,"system:masters"\n')
             for name in ("tranche", "other", "nobody"):
@@ -201,7 +215,8 @@ class Cluster:
         self.admin = self.client("admin")
         self.scheduler = self.add_process("kube-scheduler", self.scheduler_command()) if scheduler else None
         self.manager = self.add_process("kube-controller-manager", self.manager_command()) if controllers else None
-        wait_for("namespace default", lambda: self.admin.find("/api/v1/namespaces/default"))
+        for name in ("default", "kube-system", "kube-node-lease"):  # it makes them by and by
+            wait_for(f"namespace {name}", lambda name=name: self.admin.find(f"/api/v1/namespaces/{name}"))
 
     def __enter__(self):
         return self
@@ -261,10 +276,10 @@ class Cluster:
         return [program("kube-controller-manager"), f"--kubeconfig={self.kubeconfig('admin')}",
                 "--leader-elect=false", "--secure-port=0", f"--controllers={controllers}",
                 f"--service-account-private-key-file={self.folder}/sa.key",
-                "--node-monitor-grace-period=8s", "--node-monitor-period=1s", "--node-startup-grace-period=20s",
-                "--kube-api-qps=500", "--kube-api-burst=1000"]
+                f"--node-monitor-grace-period={self.node_grace_s}s", "--node-monitor-period=1s",
+                f"--node-startup-grace-period={self.node_grace_s + 60}s", "--kube-api-qps=500", "--kube-api-burst=1000"]
 
-    def wait_ready(self, timeout_s=600):
+    def wait_ready(self, timeout_s=BOUND_S):
         """Until /readyz says so. ChildProcessError when a server ended instead."""
         probe = Client(self.port, self.authority.certificate, "admin-token", patience_s=0)
 
@@ -274,7 +289,7 @@ class Cluster:
                     raise ChildProcessError(f"{process.name} ended:\n{process.tail()}")
             try:
                 return probe.request("GET", "/readyz")[0] == 200
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 return False
 
         wait_for("kube-apiserver", ready, timeout_s)
@@ -287,7 +302,6 @@ class Cluster:
         return self.etcd_call("/v3/kv/range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"]
 
     def etcd_call(self, path, body):
-        import urllib.request
         request = urllib.request.Request(f"http://127.0.0.1:{self.etcd_port}{path}", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -313,11 +327,12 @@ class Cluster:
 
     # Who asks.
 
-    def client(self, user, patience_s=60):
+    def client(self, user, patience_s=BOUND_S):
         return Client(self.port, self.authority.certificate, self.users[user], patience_s=patience_s)
 
     def user(self, name, rules):
-        """Gives one of tranche, other and nobody exactly these rights everywhere. A Client."""
+        """Gives one of tranche, other and nobody exactly these rights everywhere. A Client. More than
+        before are in force then; fewer are by and by."""
         assert name in self.users and name != "admin", name
         path = "/apis/rbac.authorization.k8s.io/v1"
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -328,7 +343,39 @@ class Cluster:
             "metadata": {"name": f"test-{name}"}, "subjects": [{"kind": "User", "name": name,
                                                                 "apiGroup": "rbac.authorization.k8s.io"}],
             "roleRef": {"kind": "ClusterRole", "name": f"test-{name}", "apiGroup": "rbac.authorization.k8s.io"}})
+        self.wait_rights(name, rules)
         return self.client(name)
+
+    def may(self, user, verb, resource, group="", subresource="", namespace="", name="", groups=()):
+        """Whether somebody has a right, by the same caches that decide about requests."""
+        review = self.admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+                "user": user, "groups": ["system:authenticated", *groups], "resourceAttributes": {
+                    "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+                    "namespace": namespace, "name": name}}})
+        return review["status"]["allowed"]
+
+    def wait_rights(self, user, rules, namespace="", groups=()):
+        """Until all of these are in force: the API server learns of roles and bindings by watches."""
+        for rule in rules:
+            for group, path, verb, name in itertools.product(
+                    rule.get("apiGroups", []), rule.get("resources", []), rule["verbs"], rule.get("resourceNames") or [""]):
+                resource, _, subresource = path.partition("/")
+                wait_for(f"right of {user} to {verb} {path}", lambda: self.may(
+                    user, verb, resource, group, subresource, namespace, name, groups))
+
+    def wait_account(self, namespace, name):
+        """Until a service account has all that its bindings give it."""
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        user = f"system:serviceaccount:{namespace}:{name}"
+        for binding in self.admin.items(f"{rbac}/clusterrolebindings") + self.admin.items(f"{rbac}/rolebindings"):
+            if not any((one["kind"], one.get("namespace"), one["name"]) == ("ServiceAccount", namespace, name)
+                       for one in binding.get("subjects") or []):
+                continue
+            where = binding["metadata"].get("namespace", "")
+            role = f"namespaces/{where}/roles" if binding["roleRef"]["kind"] == "Role" else "clusterroles"
+            rules = self.admin.get(f"{rbac}/{role}/{binding['roleRef']['name']}")["rules"]
+            self.wait_rights(user, rules, where, ["system:serviceaccounts"])
 
     def kubeconfig(self, user="admin", proxy=None, token_file=None, certificate=None, name=None):
         """The path of a kubeconfig. user: of `users`; or token_file, or certificate (two files)."""
@@ -372,7 +419,29 @@ class Cluster:
         """Applies files of CustomResourceDefinitions and waits until they are served."""
         for path in paths if not isinstance(paths, str) else sorted(glob.glob(paths)):
             self.kubectl("apply", "--server-side", "-f", path)
-        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
+        self.wait_served()
+
+    def wait_served(self):
+        """Until all definitions are served and kubectl can find them, which is some time after they
+        are Established."""
+        items = self.admin.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        for spec in [item["spec"] for item in items]:
+            for version in [one["name"] for one in spec["versions"] if one["served"]]:
+                path = f"apis/{spec['group']}/{version}"
+                where = "/namespaces/default" if spec["scope"] == "Namespaced" else ""
+                plural = spec["names"]["plural"]
+                wait_for(f"{plural} served", lambda: self.is_served(path, where, plural))
+        names = {item["metadata"]["name"] for item in items}
+        wait_for("kubectl's view", lambda: names <= set(self.kubectl("api-resources", "-o", "name").split()))
+
+    def is_served(self, path, where, plural):
+        """The last of it: one that goes takes no new object, what is empty is taken for wrong."""
+        if self.admin.request("GET", f"/{path}{where}/{plural}?limit=1")[0] != 200 or \
+                self.admin.request("POST", f"/{path}{where}/{plural}?dryRun=All", {})[0] != 400:
+            return False
+        known = self.admin.find(f"/{path}") or {}
+        return any(one["name"] == plural for one in known.get("resources", [])) and \
+            path in self.admin.get("/openapi/v3")["paths"]
 
     def kwok(self, nodes, gpus=8, prefix="kwok", resources=None):
         """That many nodes and their pods, simulated by kwok: pods are Running and Ready at once,

@@ -26,7 +26,7 @@ import threading
 import time
 import traceback
 
-from api import ApiError, wait_for
+from api import BOUND_S, BUSY, ApiError, wait_for
 from cluster import Process
 
 TRANCHE = os.environ.get("TRANCHE", "build/tranche")
@@ -90,12 +90,17 @@ class Floor:
         while not self.closed.is_set():
             try:
                 self.follow_once(path, hear)
-            except (ApiError, OSError, http.client.HTTPException):
-                self.closed.wait(0.2)
-            except Exception:
-                if not self.closed.is_set():
+            except Exception as error:
+                if not self.closed.is_set() and not self.is_expected(error):
                     self.errors.append(f"{path}: {traceback.format_exc()}")
                 self.closed.wait(0.2)
+
+    @staticmethod
+    def is_expected(error):
+        """A server that is away, one that starts, and a version that is too old."""
+        if isinstance(error, ApiError):
+            return error.status in (410, *BUSY)
+        return isinstance(error, (OSError, http.client.HTTPException))
 
     def follow_once(self, path, hear):
         listed = self.client.get(path, labelSelector=SELECTOR)
@@ -382,7 +387,7 @@ class World:
                 return f"{name}: {capacity.get(name, 0)} of {rate} requests/s in the endpoints"
         return ""
 
-    def settle(self, timeout_s=240):
+    def settle(self, timeout_s=BOUND_S):
         last = [""]
 
         def settled():
@@ -415,7 +420,7 @@ class World:
         states = item.get("status", {}).get("actions", [])
         return sum(a["phase"] in ("Started", "Done") for a in states), len(item["spec"]["actions"])
 
-    def wait_progress(self, least=1, timeout_s=120):
+    def wait_progress(self, least=1):
         """Waits until that many actions of a Transition were begun, or none is open any more.
         Whether one is open."""
         def begun():
@@ -423,12 +428,12 @@ class World:
             if progress is not None and progress[0] >= least:
                 return "open"
             return "over" if self.unsettled() == "" else ""
-        return wait_for(f"{least} actions begun", begun, timeout_s, every_s=0.02) == "open"
+        return wait_for(f"{least} actions begun", begun, every_s=0.02) == "open"
 
     def under_way(self, change, least=1):
         """Calls change(), which asks for something else, until a Transition is seen with that many
         actions begun: one can be over too soon. Whether it was."""
-        for _ in range(6):
+        for _ in range(10):
             change()
             if self.wait_progress(least):
                 return True
@@ -460,10 +465,11 @@ class World:
         floor.set(floor.capacity())
         self.admin.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}", grace_s=0)
         checks.ok(wait_for("a breach", lambda: list(floor.breaches)), "a pod taken away is seen as a breach")
-        floor.set({})
+        with floor.lock:
+            floor.set({})
+            floor.breaches.clear()
         self.settle()
-        floor.breaches.clear()
-        checks.ok(True, "and made anew")
+        checks.equal((floor.breaches, self.duplicates()), ([], []), "and made anew")
 
     def writes(self):
         return [(m, p) for m, p, s in list(self.proxy.requests) if is_write(m, p)]
@@ -475,6 +481,6 @@ def is_write(method, path):
 
 def dump(world):
     """For a person who looks at a failure."""
-    for item in world.transitions() + world.services() + [world.admin.get(f"{GROUP}/gpupools/default")]:
+    for item in world.transitions() + world.services() + world.admin.items(f"{GROUP}/gpupools"):
         print("# " + json.dumps({"kind": item["kind"], "name": item["metadata"]["name"],
                                  "status": item.get("status", {})})[:2000], flush=True)

@@ -21,7 +21,7 @@ import os
 import stat
 import subprocess
 
-from api import wait_for
+from api import BOUND_S, wait_for
 from cluster import Process, program
 
 TRANCHE = os.environ.get("TRANCHE", "build/tranche")
@@ -112,7 +112,7 @@ class DraNode:
         self.registered = wait_for(f"driver on {self.name}", registration)
 
     def stub(self, *words):
-        return subprocess.run([program("kubelet-stub"), *words], capture_output=True, text=True, timeout=120)
+        return subprocess.run([program("kubelet-stub"), *words], capture_output=True, text=True, timeout=BOUND_S)
 
     def socket_call(self, verb, namespace, name, uid):
         done = self.stub(verb, self.registered["endpoint"], namespace, name, uid)
@@ -129,7 +129,7 @@ class DraNode:
 
     def tranche(self, *words):
         done = subprocess.run([TRANCHE, *words, "--driver", "sim"], env=self.environment, capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=BOUND_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 
-BOUND_S = 300
+from api import BOUND_S
 
 
 def kind(group, version, plural, name, namespaced=True):

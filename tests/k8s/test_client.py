@@ -47,7 +47,7 @@ def test_definition(probe, cluster):
                    for c in got["json"].get("status", {}).get("conditions") or [])
 
     ok(wait_for("the definition", established), "and becomes established")
-    wait_for("the new kind", lambda: cluster.admin.request("GET", PATH)[0] == 200)
+    cluster.wait_served()
 
 
 def test_objects(probe):
@@ -114,7 +114,7 @@ def test_status(probe, cluster):
         "conditions": conditions}}
     done = probe.call(**on("apply", "b", subresource="status", body=body, field_manager="probe-status"))
     equal(done["json"]["status"]["conditions"], conditions, "status is applied through its subresource")
-    waited = cluster.kubectl("wait", "--for=condition=Ready", "widget/b", "--timeout=60s", check=False)
+    waited = cluster.kubectl("wait", "--for=condition=Ready", "widget/b", "--timeout=600s", check=False)
     equal(waited.returncode, 0, "kubectl wait understands the conditions")
     done = probe.call(**on("merge", "b", subresource="status", body={"status": {"count": 7}, "spec": {"size": 99}}))
     equal((done["json"]["status"]["count"], done["json"]["spec"]["size"], done["json"]["metadata"]["generation"]),
@@ -232,6 +232,7 @@ def test_token_expiry(cluster):
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "short"},
         "subjects": [{"kind": "ServiceAccount", "name": "short", "namespace": "default"}],
         "roleRef": {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}})
+    cluster.wait_account("default", "short")
     path = f"{cluster.folder}/token"
 
     def write(seconds):

@@ -79,6 +79,21 @@ class World:
         self.admin.delete(f"{CLAIMS}/{name}")
         wait_for(f"end of claim {name}", lambda: self.admin.find(f"{CLAIMS}/{name}") is None)
 
+    def wait_avoided(self, node):
+        """Until the scheduler knows that the node takes no pods: one that it would place is refused."""
+        spec = {"nodeSelector": {"kubernetes.io/hostname": node.name}, "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "c", "image": "none"}]}
+
+        def is_refused():
+            self.admin.create(PODS, {"metadata": {"name": "canary"}, "spec": spec})
+            wait_for("a decision", lambda: self.unschedulable("canary") or
+                     self.admin.get(f"{PODS}/canary")["spec"].get("nodeName"))
+            refused = self.unschedulable("canary")
+            self.admin.delete(f"{PODS}/canary", grace_s=0)
+            wait_for("its end", lambda: self.admin.find(f"{PODS}/canary") is None)
+            return refused
+        wait_for("a node that is avoided", is_refused)
+
     def unschedulable(self, name):
         got = self.admin.get(f"{PODS}/{name}")
         return any(c["type"] == "PodScheduled" and c["status"] == "False" and c["reason"] == "Unschedulable"
@@ -97,6 +112,7 @@ def test_slices(node):
     wrong = [name for name, device in node.devices().items() if "-mig-" in name
              and device["attributes"]["parentUUID"]["string"] != parents[int(re.match(r"gpu-(\d+)", name)[1])]]
     equal(wrong, [], "each with the UUID of its GPU")
+    wait_for("all slices", lambda: len(node.slices()) >= 1 + len(parents))
     counters = [s for s in node.slices() if s["spec"].get("sharedCounters")]
     equal((len(counters), len(node.slices())), (1, 1 + len(parents)), "one slice of counters, one a GPU")
 
@@ -208,6 +224,7 @@ def test_lost_allocation(world, node):
         "allocation": allocation(node, "gpu-0-mig-2g20gb-14-2"),
         "reservedFor": [{"resource": "pods", "name": "u", "uid": made["metadata"]["uid"]}]}})
     world.admin.merge(f"/api/v1/nodes/{node.name}", {"spec": {"unschedulable": True}})
+    world.wait_avoided(node)
     world.admin.merge(f"{PODS}/u", {"spec": {"schedulingGates": None}})
     wait_for("u to be refused", lambda: world.unschedulable("u"))
     equal(world.device("u"), [(DRIVER, node.name, "gpu-0-mig-2g20gb-14-2")],
@@ -232,6 +249,7 @@ def test_driver_restart(world, node):
     node.tranche("gpu", "apply", "--gpu", "0", "--layout", "3g@0", "--state-dir", f"{node.folder}/tranche")
     equal(node.instances()[0], [("3g.40gb", 0)], "(an instance by another hand)")
     node.start_driver()
+    wait_for("its end", lambda: node.instances()[0] == [])
     equal(node.instances()[0], [], "what the driver does not know it destroys at its start: one owner a node")
 
 

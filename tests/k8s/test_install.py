@@ -156,16 +156,6 @@ def test_pool_stays(cluster):
     checks.ok(True, "the rest of its spec is not")
 
 
-def patiently(cluster, path, change):
-    """A merge patch that the API server may take longer for than it allows on a busy machine."""
-    def done():
-        status, answer = cluster.admin.request("PATCH", path, change, "application/merge-patch+json")
-        if status >= 300 and status != 504:
-            raise ApiError("PATCH", path, status, answer)
-        return status < 300
-    wait_for(path, done, timeout_s=600)
-
-
 def api_server_seconds(cluster):
     """CPU time that the API server has taken so far."""
     with open(f"/proc/{cluster.api.child.pid}/stat") as file:
@@ -182,7 +172,7 @@ def test_large(cluster):
         name = f"large-{count}"
         cluster.admin.ensure(collection("partitionplans"), body("partitionplans", {"items": items[:count]}, name))
         before_s = api_server_seconds(cluster)
-        patiently(cluster, f"{collection('partitionplans')}/{name}", {"metadata": {"labels": {"a": "b"}}})
+        cluster.admin.merge(f"{collection('partitionplans')}/{name}", {"metadata": {"labels": {"a": "b"}}})
         print(f"# its update: {api_server_seconds(cluster) - before_s:.1f} s of the API server's CPU")
         checks.ok(True, f"a PartitionPlan of {count} items")
     actions = [dict(ACTION, id=f"a{index}", gpuUUID=uuid % index, service="shop/ranker", kind="start", batch=8,
@@ -191,7 +181,7 @@ def test_large(cluster):
     cluster.admin.ensure(collection("transitions"), body("transitions", {"actions": actions}, "large"))
     states = [{"id": f"a{index}", "phase": "Done", "attempts": 1, "startedAt": "2026-03-01T12:00:00Z",
                "finishedAt": "2026-03-01T12:00:00Z"} for index in range(1000)]
-    patiently(cluster, f"{collection('transitions')}/large/status", {"status": {"epoch": 3, "actions": states}})
+    cluster.admin.merge(f"{collection('transitions')}/large/status", {"status": {"epoch": 3, "actions": states}})
     checks.ok(True, "a Transition of 1000 actions and their states")
 
 
@@ -207,31 +197,28 @@ def test_columns(cluster):
     checks.equal(lines[0].split(), ["NAME", "MODEL", "RATE", "LATENCY", "AT", "CAPACITY", "INSTANCES", "GPUS", "READY",
                                     "AGE"], "columns of a GpuService")
     checks.equal(lines[1].split()[:9], ["defaults", "bert", "100", "50", "99", "120.5", "2", "1", "True"], "and its values")
-    done = cluster.kubectl("wait", "gpuservice/defaults", "--for=condition=Ready", "--timeout=60s", check=False)
+    done = cluster.kubectl("wait", "gpuservice/defaults", "--for=condition=Ready", "--timeout=600s", check=False)
     checks.equal(done.returncode, 0, "kubectl wait --for=condition=Ready")
     names = cluster.kubectl("get", "tranche", "-A", "-o", "name")
     checks.ok(all(f"{kind[:-1]}.tranche.dev/" in names for kind in KINDS), "kubectl get tranche shows every kind", names)
     for short in ("gpool", "prof", "pplan", "trans", "ngs"):
         done = cluster.kubectl("get", short, "-o", "wide", check=False)
         checks.equal((done.returncode, "NAME" in done.stdout), (0, True), f"kubectl get {short}")
-    text = cluster.kubectl("explain", "gpuservice.spec.rateRps")
-    checks.ok("Required rate" in text, "kubectl explain knows the fields", text)
+    checks.ok(wait_for("the fields' descriptions", lambda: "Required rate" in cluster.kubectl(
+        "explain", "gpuservice.spec.rateRps", check=False).stdout), "kubectl explain knows the fields")
 
 
 # Rights: those of the chart, tried as the service accounts of the chart.
 
-def may(cluster, account, verb, resource, *, group="", namespace="", name="", subresource=""):
-    review = cluster.admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
-            "user": account, "groups": ["system:serviceaccounts", "system:authenticated"], "resourceAttributes": {
-                "verb": verb, "group": group, "resource": resource, "subresource": subresource,
-                "namespace": namespace, "name": name}}})
-    return review["status"]["allowed"]
+def may(cluster, account, verb, resource, **more):
+    return cluster.may(account, verb, resource, groups=["system:serviceaccounts"], **more)
 
 
 def test_rights(cluster, namespace):
     controller = f"system:serviceaccount:{namespace}:tranche-controller"
     agent = "system:serviceaccount:tranche-agents:tranche-agent"
+    cluster.wait_account(namespace, "tranche-controller")
+    cluster.wait_account("tranche-agents", "tranche-agent")
     for account in (controller, agent):
         for verb, resource, more in (("get", "secrets", {}), ("list", "secrets", {}), ("create", "pods", {"subresource": "exec"}),
                                      ("delete", "nodes", {}), ("escalate", "clusterroles", {"group": "rbac.authorization.k8s.io"}),
@@ -335,7 +322,7 @@ def test_plain(cluster):
     checks.equal(done.returncode, 0, "kubectl apply --server-side -f install.yaml")
     print("\n".join(f"# {line}" for line in done.stderr.splitlines()[:10]))
     checks.ok("Warning" not in done.stderr, "without a warning", done.stderr)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
+    cluster.wait_served()
     again = cluster.kubectl("apply", "--server-side", "-f", f"{ROOT}/deploy/install.yaml", check=False)
     checks.equal(again.returncode, 0, "and once more")
     labels = cluster.admin.get("/api/v1/namespaces/tranche-system")["metadata"]["labels"]
@@ -468,7 +455,7 @@ def test_chart(cluster):
     done = helm(cluster, "install", "tranche", CHART, "-n", "blue", "--create-namespace", *settings)
     checks.ok(done.returncode == 0, "helm install", done.stderr)
     checks.ok("WARNING" not in done.stderr.upper(), "without a warning", done.stderr)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
+    cluster.wait_served()
     deployment = "/apis/apps/v1/namespaces/blue/deployments/tranche-controller"
     checks.equal(cluster.admin.get(deployment)["spec"]["replicas"], 2, "two replicas")
     cluster.admin.create(collection("gpupools"), body("gpupools", {}, "kept"))

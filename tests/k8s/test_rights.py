@@ -3,16 +3,19 @@
 """The controller and the agents with exactly the rights of deploy/install.yaml, under its
 admission policy: services come, change and go, the clean-up runs beside the controller, and the
 API server refuses nothing that they ask for."""
+import json
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import Checks, Cluster, Process, wait_for  # noqa: E402
-from controller_world import GROUP, LEASE_S, SOURCE, TRANCHE, World, dump  # noqa: E402
+from cluster import BOUND_S, Checks, Client, Cluster, Process, wait_for  # noqa: E402
+from controller_world import GROUP, SOURCE, TRANCHE, World, dump  # noqa: E402
 
 DAY = {"ranker": 400, "vision": 300, "speech": 60}
 NIGHT = {"ranker": 120, "vision": 600, "speech": 60}
+LEASE_S = 30  # nobody dies here: no Lease may run out on a slow machine
+STATES = f"{GROUP}/nodegpustates"
 
 
 def account_config(cluster, namespace, account, pod=None, proxy=None):
@@ -34,12 +37,26 @@ def account_config(cluster, namespace, account, pod=None, proxy=None):
 class InstalledWorld(World):
     """As World, but controller and agents are who the chart makes them."""
 
+    def wait_policy(self, node, config):
+        """Until the admission policy keeps the agent of a node from writing for another."""
+        with open(config) as file:
+            path = json.load(file)["users"][0]["user"]["tokenFile"]
+        with open(path) as file:
+            client = Client(self.cluster.port, self.cluster.authority.certificate, file.read())
+        state = {"apiVersion": "tranche.dev/v1alpha1", "kind": "NodeGpuState", "metadata": {"name": "other"}}
+
+        def is_refused():
+            status, answer = client.request("POST", f"{STATES}?dryRun=All", state)
+            return status >= 400 and f"an agent on node {node} may not write other" in answer["message"]
+        wait_for("the admission policy", is_refused)
+
     def start_agent(self, node):
         folder = f"{self.cluster.folder}/agent-{node}"
         pod = self.admin.create("/api/v1/namespaces/tranche-agents/pods", {
             "metadata": {"name": f"agent-{node}"}, "spec": {
                 "nodeName": node, "serviceAccountName": "tranche-agent", "containers": [{"name": "a", "image": "a"}]}})
         config = account_config(self.cluster, "tranche-agents", "tranche-agent", pod, self.proxy)
+        self.wait_policy(node, config)
         environment = self.agent_environment(node)
         command = [TRANCHE, "agent", f"--node-name={node}", "--driver=sim", "--no-cdi", f"--state-dir={folder}/state",
                    "--interval=1", "--listen=127.0.0.1:0", f"--kubeconfig={config}"]
@@ -67,6 +84,8 @@ def main():
     with Cluster(scheduler=True, controllers=True) as cluster:
         done = cluster.kubectl("apply", "--server-side", "-f", f"{SOURCE}/deploy/install.yaml", check=False)
         checks.ok(done.returncode == 0, "install.yaml is applied", done.stderr)
+        cluster.wait_account("tranche-system", "tranche-controller")
+        cluster.wait_account("tranche-agents", "tranche-agent")
         world = InstalledWorld(cluster, actuator="agent", nodes=4, proxied=True)
         try:
             world.start_installed_controller()
@@ -82,7 +101,7 @@ def main():
             world.watcher_sees(checks)
             world.floor.set({})
             done = subprocess.run([TRANCHE, "controller", "--clean-up", f"--kubeconfig={world.config}"],
-                                  capture_output=True, text=True, timeout=600)
+                                  capture_output=True, text=True, timeout=2 * BOUND_S)
             checks.ok(done.returncode == 0, "the clean-up beside the controller", done.stdout + done.stderr)
             print("".join(f"# {line}\n" for line in done.stdout.splitlines()), end="")
             kinds = ("gpuservices", "gpupools", "transitions", "partitionplans", "perfprofiles")
