@@ -43,7 +43,8 @@ class InstalledWorld(World):
             path = json.load(file)["users"][0]["user"]["tokenFile"]
         with open(path) as file:
             client = Client(self.cluster.port, self.cluster.authority.certificate, file.read())
-        state = {"apiVersion": "tranche.dev/v1alpha1", "kind": "NodeGpuState", "metadata": {"name": "other"}}
+        state = {"apiVersion": "tranche.dev/v1alpha1", "kind": "NodeGpuState", "metadata": {"name": "other"},
+                 "spec": {"epoch": 1, "gpus": []}}
 
         def is_refused():
             status, answer = client.request("POST", f"{STATES}?dryRun=All", state)
