@@ -153,6 +153,23 @@ static bool has_target(const struct pool_view *view)
     return true;
 }
 
+/* A service was told of a planning that the pool does not know of: something came between the
+ * two writes. Where the inputs are as before it, nothing else would take that word back. */
+static bool is_half_told(const struct pool_view *view, int64_t planned_s)
+{
+    for (size_t s = 0; s < view->services.count; s++) {
+        const struct gpu_service *service = service_of(view, s);
+        int64_t told_s = 0;
+        if (!is_planned(service))
+            continue;
+        const json_t *feasible = object_condition(service->meta.json, "SLOFeasible");
+        if (timestamp_parse(json_text(feasible, "lastTransitionTime"), &told_s) &&
+            told_s > planned_s)
+            return true;
+    }
+    return false;
+}
+
 bool planning_is_due(const struct pool_view *view, const char *hash, int64_t *ret_again_s)
 {
     const char *last = pool_status_text(view->pool, "inputHash"),
@@ -161,9 +178,11 @@ bool planning_is_due(const struct pool_view *view, const char *hash, int64_t *re
     int64_t planned_s = 0;
 
     *ret_again_s = INT64_MAX;
-    if (strcmp(hash, last) == 0 && (!*plan || has_target(view)))
+    bool is_timed = *at && timestamp_parse(at, &planned_s);
+    if (strcmp(hash, last) == 0 && (!*plan || has_target(view)) &&
+        !is_half_told(view, planned_s))
         return false;
-    if (!*at || !timestamp_parse(at, &planned_s) || stands_on_lost_gpus(view))
+    if (!is_timed || stands_on_lost_gpus(view))
         return true;
     int64_t earliest_s = planned_s + view->pool->replan_seconds;
     if (view->world->sources.now_s >= earliest_s)

@@ -157,6 +157,33 @@ static void test_infeasible(void **state)
     scenario_done(&scenario);
 }
 
+/* The controller dies while it tells that there is no plan, and the demand is as before: what
+ * it told services does not stay. */
+static void test_half_told(void **state)
+{
+    (void)state;
+    size_t asked = 1;
+
+    for (int stop = 0; stop < (int)asked; stop++) {
+        struct scenario scenario;
+        set_up(&scenario, 1, 1);
+        scenario_set_service(&scenario, "ranker", "bert", 30);
+        scenario_set_service(&scenario, "tagger", "resnet", 25);
+        assert_true(scenario_settle(&scenario, 60));
+        scenario_set_service(&scenario, "ranker", "bert", 3000);
+        asked = scenario_run(&scenario,
+                             &(struct scenario_round){.stop_at = stop, .stop_after = true});
+        assert_true(asked > 1);
+        scenario_set_service(&scenario, "ranker", "bert", 30);
+        assert_true(scenario_settle(&scenario, 60));
+        const json_t *service =
+            fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker");
+        assert_true(condition_is_true(service, "SLOFeasible"));
+        assert_true(scenario_check_end(&scenario));
+        scenario_done(&scenario);
+    }
+}
+
 /* Everything is deleted at once, the pool first: no finalizer stays. */
 static void test_uninstall(void **state)
 {
@@ -695,25 +722,16 @@ static void test_every_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_start),
-        cmocka_unit_test(test_demand),
-        cmocka_unit_test(test_template),
-        cmocka_unit_test(test_node_lost),
-        cmocka_unit_test(test_infeasible),
-        cmocka_unit_test(test_floor_holds_drains),
-        cmocka_unit_test(test_uninstall),
-        cmocka_unit_test(test_namespace_terminates),
-        cmocka_unit_test(test_refused_pods),
-        cmocka_unit_test(test_unreadable_pool),
-        cmocka_unit_test(test_gpu_not_observed),
-        cmocka_unit_test(test_no_gpu_observed),
-        cmocka_unit_test(test_foreign_pods),
-        cmocka_unit_test(test_shadowing_pod),
-        cmocka_unit_test(test_pools_overlap),
-        cmocka_unit_test(test_foreign_instance),
-        cmocka_unit_test(test_broken_spec),
-        cmocka_unit_test(test_every_effect),
+        cmocka_unit_test(test_covers),           cmocka_unit_test(test_start),
+        cmocka_unit_test(test_demand),           cmocka_unit_test(test_template),
+        cmocka_unit_test(test_node_lost),        cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_half_told),        cmocka_unit_test(test_floor_holds_drains),
+        cmocka_unit_test(test_uninstall),        cmocka_unit_test(test_namespace_terminates),
+        cmocka_unit_test(test_refused_pods),     cmocka_unit_test(test_unreadable_pool),
+        cmocka_unit_test(test_gpu_not_observed), cmocka_unit_test(test_no_gpu_observed),
+        cmocka_unit_test(test_foreign_pods),     cmocka_unit_test(test_shadowing_pod),
+        cmocka_unit_test(test_pools_overlap),    cmocka_unit_test(test_foreign_instance),
+        cmocka_unit_test(test_broken_spec),      cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
