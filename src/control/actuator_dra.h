@@ -46,8 +46,6 @@ struct dra_index {
 
 /* Reads a device's name; the name is borrowed. False: it is not that of a partition. */
 bool dra_device_read(const char *name, struct dra_device *ret);
-/* Whether a claim was made by us, for an instance. */
-bool dra_claim_is_ours(const json_t *claim);
 /* The first partition that is allocated to a claim; false: none is. */
 bool dra_claim_device(const json_t *claim, struct dra_device *ret);
 

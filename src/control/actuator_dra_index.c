@@ -58,7 +58,8 @@ bool dra_device_read(const char *name, struct dra_device *ret)
     return true;
 }
 
-bool dra_claim_is_ours(const json_t *claim)
+/* Whether a claim was made by us, for an instance. */
+static bool is_ours(const json_t *claim)
 {
     return !strcmp(object_label(claim, LABEL_MANAGED_BY), "tranche") &&
            *object_note(claim, NOTE_GPU);
@@ -202,8 +203,7 @@ static void index_claims(struct world *world, struct dra_index *index)
     for (size_t i = 0; i < list->count; i++) {
         const json_t *claim = list->items[i];
         long long start;
-        if (dra_claim_is_ours(claim) &&
-            text_to_int(object_note(claim, NOTE_START), 0, 127, &start))
+        if (is_ours(claim) && text_to_int(object_note(claim, NOTE_START), 0, 127, &start))
             index->claims[index->claim_count++] =
                 (struct dra_claim){.gpu = object_note(claim, NOTE_GPU),
                                    .slice = object_note(claim, NOTE_SLICE),
@@ -216,8 +216,7 @@ static void index_claims(struct world *world, struct dra_index *index)
 
 static void index_result(const json_t *claim, const json_t *result, struct dra_index *index)
 {
-    struct dra_taken taken = {.pool = json_text(result, "pool"),
-                              .is_ours = dra_claim_is_ours(claim)};
+    struct dra_taken taken = {.pool = json_text(result, "pool"), .is_ours = is_ours(claim)};
     const char *name = json_text(result, "device"), *at = name;
 
     if (!is_of_driver(result) || json_is_true(json_object_get(result, "adminAccess")) ||

@@ -25,8 +25,6 @@ const struct kube_kind KIND_RESOURCE_CLAIM = {"resource.k8s.io", "v1", "resource
                                               "ResourceClaim", true};
 const struct kube_kind KIND_RESOURCE_SLICE = {"resource.k8s.io", "v1", "resourceslices",
                                               "ResourceSlice", false};
-const struct kube_kind KIND_DEVICE_CLASS = {"resource.k8s.io", "v1", "deviceclasses",
-                                            "DeviceClass", false};
 const struct kube_kind KIND_DEFINITION = {"apiextensions.k8s.io", "v1",
                                           "customresourcedefinitions",
                                           "CustomResourceDefinition", false};

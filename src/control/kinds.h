@@ -15,7 +15,7 @@
 extern const struct kube_kind KIND_GPU_SERVICE, KIND_PERF_PROFILE, KIND_GPU_POOL,
     KIND_PARTITION_PLAN, KIND_TRANSITION, KIND_NODE_GPU_STATE;
 extern const struct kube_kind KIND_SERVICE, KIND_ENDPOINT_SLICE, KIND_HTTP_ROUTE,
-    KIND_RESOURCE_CLAIM, KIND_RESOURCE_SLICE, KIND_DEVICE_CLASS, KIND_DEFINITION;
+    KIND_RESOURCE_CLAIM, KIND_RESOURCE_SLICE, KIND_DEFINITION;
 
 /* What the log says while the server does not know our kinds, and how often at most. */
 #define MISSING_DEFINITIONS "the cluster lacks our definitions: install those of deploy/crds"

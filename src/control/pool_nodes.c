@@ -15,7 +15,7 @@ bool pool_selects(const json_t *pool, const json_t *node)
     return json_object_size(wanted) == 0 || (labels && json_covers(labels, wanted));
 }
 
-bool pool_goes_first(const json_t *pool, const json_t *other)
+static bool goes_first(const json_t *pool, const json_t *other)
 {
     /* RFC 3339 in UTC, to the second: older ones are less as texts too. */
     int age = strcmp(kube_metadata(pool, "creationTimestamp"),
@@ -31,7 +31,7 @@ const json_t *pool_of_node(const json_t *const *pools, size_t count, const json_
 
     assert(pools || count == 0);
     for (size_t i = 0; i < count; i++)
-        if (pool_selects(pools[i], node) && (!first || pool_goes_first(pools[i], first)))
+        if (pool_selects(pools[i], node) && (!first || goes_first(pools[i], first)))
             first = pools[i];
     return first;
 }

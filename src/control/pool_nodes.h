@@ -14,10 +14,8 @@
 
 /* Whether the pool's spec.nodeSelector selects the node; without one it selects every node. */
 bool pool_selects(const json_t *pool, const json_t *node);
-/* Whether a node that both select is the first's: by creationTimestamp, then by name. Not of a
- * pool and itself. */
-bool pool_goes_first(const json_t *pool, const json_t *other);
-/* Of GpuPools, the one that a node belongs to, or NULL; borrowed. */
+/* Of GpuPools, the one that a node belongs to, or NULL: of those that select it the first by
+ * creationTimestamp, then by name; borrowed. */
 const json_t *pool_of_node(const json_t *const *pools, size_t count, const json_t *node);
 
 #endif

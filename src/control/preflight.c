@@ -46,7 +46,7 @@ const char *finding_level_name(enum finding_level level)
     return names[level];
 }
 
-const char *definition_state_name(enum definition_state state)
+static const char *definition_state_name(enum definition_state state)
 {
     static const char *const names[DEFINITION_STATE_COUNT] = {"current", "other", "missing",
                                                               "unknown"};

@@ -82,6 +82,5 @@ int preflight_run(const struct preflight_options *options, struct preflight_repo
 /* The report as JSON; a new reference. */
 json_t *preflight_to_json(const struct preflight_report *report);
 const char *finding_level_name(enum finding_level level);
-const char *definition_state_name(enum definition_state state);
 
 #endif

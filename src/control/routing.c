@@ -19,14 +19,15 @@
 #define SLICE_MANAGER       "tranche.dev"
 #define APPLY_REASON        "routing"
 
-enum { ENDPOINTS_MAX = 100, WEIGHT_MAX = 1000000 };
+enum { ENDPOINTS_MAX = 100, WEIGHT_MAX = 1000000, CLASS_SIZE = 9 };
 
-void routing_class(double rate_rps, char ret_class[ROUTING_CLASS_SIZE])
+/* The class of pods that promise this rate: eight hexadecimal digits. */
+static void class_name(double rate_rps, char ret_class[CLASS_SIZE])
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;
 
     str_add_number(&text, rate_rps);
-    text_hash(text.bytes, ROUTING_CLASS_SIZE - 1, ret_class);
+    text_hash(text.bytes, CLASS_SIZE - 1, ret_class);
 }
 
 bool routing_is_weighted(const struct world *world, const struct gpu_service *service)
@@ -394,7 +395,7 @@ static void route_pods(struct router *router, const struct gpu_service *service,
 
 struct class
 {
-    char name[ROUTING_CLASS_SIZE];
+    char name[CLASS_SIZE];
     double rate_rps; /* of all its pods */
     struct pod_list pods;
 };
@@ -412,9 +413,9 @@ static void classes_done(struct classes *classes)
 
 static struct class *class_of(struct classes *classes, double rate_rps)
 {
-    char name[ROUTING_CLASS_SIZE];
+    char name[CLASS_SIZE];
 
-    routing_class(rate_rps, name);
+    class_name(rate_rps, name);
     for (size_t i = 0; i < classes->items.count; i++)
         if (strcmp(classes->items.data[i].name, name) == 0)
             return &classes->items.data[i];

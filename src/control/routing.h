@@ -18,10 +18,6 @@
 
 #include "control/world.h"
 
-enum { ROUTING_CLASS_SIZE = 9 };
-
-/* The class of pods that promise this rate: eight hexadecimal digits. */
-void routing_class(double rate_rps, char ret_class[ROUTING_CLASS_SIZE]);
 /* Whether requests of the service are shared by rates. */
 bool routing_is_weighted(const struct world *world, const struct gpu_service *service);
 

@@ -15,17 +15,6 @@ static const struct model_kind *const kinds[] = {
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
-size_t model_kind_count(void)
-{
-    return KIND_COUNT;
-}
-
-const struct model_kind *model_kind_at(size_t index)
-{
-    assert(index < KIND_COUNT);
-    return kinds[index];
-}
-
 static const struct model_kind *find_kind(const char *text)
 {
     size_t length = strcspn(text, ":");

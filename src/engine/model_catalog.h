@@ -46,10 +46,6 @@ int model_choose(const char *text, struct model_choice *ret_choice, struct error
 /* Appends the bytes of the inference model for this batch. */
 void model_write(const struct model_choice *choice, int batch, struct str *ret_model);
 
-/* The kinds of the table, in the order in which they are listed to people. */
-size_t model_kind_count(void);
-const struct model_kind *model_kind_at(size_t index);
-
 /* The kinds (model_*.c). */
 extern const struct model_kind model_conv_stack, model_resnet, model_bert, model_cnn,
     model_transformer;

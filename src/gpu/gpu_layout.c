@@ -187,15 +187,6 @@ bool gpu_layout_satisfies(const struct gpu_layout *actual, const struct gpu_layo
     return actual->count == wanted->count;
 }
 
-bool gpu_layout_same_slices(const struct gpu_layout *a, const struct gpu_layout *b)
-{
-    struct gpu_layout open = *b;
-
-    for (int i = 0; i < open.count; i++)
-        open.slices[i].gi.start = MIG_START_ANY;
-    return gpu_layout_satisfies(a, &open);
-}
-
 void gpu_layout_instances(const struct gpu_layout *layout, struct mig_layout *ret)
 {
     assert(layout->count <= MIG_INSTANCES_MAX);

@@ -55,8 +55,6 @@ int gpu_layout_add_devices(const struct mig_board *board, struct gpu_layout *lay
 void gpu_layout_sort(struct gpu_layout *layout);
 /* Whether both have the same instances with the same compute instances. */
 bool gpu_layout_equal(const struct gpu_layout *a, const struct gpu_layout *b);
-/* Equal with starts ignored: the same slices in any order. */
-bool gpu_layout_same_slices(const struct gpu_layout *a, const struct gpu_layout *b);
 /* Whether every slice of `wanted` with an open start has a partner in `actual`, those with a
  * start exactly there, and none is left over. */
 bool gpu_layout_satisfies(const struct gpu_layout *actual, const struct gpu_layout *wanted);

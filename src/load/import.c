@@ -27,17 +27,6 @@ struct import {
     struct import_rows rows;
 };
 
-size_t import_format_count(void)
-{
-    return FORMAT_COUNT;
-}
-
-const char *import_format_name(size_t index)
-{
-    assert(index < FORMAT_COUNT);
-    return formats[index]->name;
-}
-
 struct import_row *import_rows_add(struct import_rows *rows, const char *name, unsigned line)
 {
     struct import_row *row = vec_push(&rows->list);

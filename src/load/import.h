@@ -15,7 +15,7 @@
 
 /* What a file does not say. NULL or 0: not given. */
 struct import_defaults {
-    const char *format; /* a name of import_format_name(); NULL: found out for each file */
+    const char *format; /* the name of one of import.c; NULL: found out for each file */
     const char *model; /* "{file}" in it stands for the file's name without folder and ending */
     const char *board;
     const char *slice;
@@ -48,8 +48,5 @@ struct import_counts {
 /* The measurements, to be ended with measurement_set_done(). */
 void import_finish(struct import *import, struct measurement_set *ret_set,
                    struct import_counts *ret_counts);
-
-size_t import_format_count(void);
-const char *import_format_name(size_t index);
 
 #endif

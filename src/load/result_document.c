@@ -393,14 +393,3 @@ int result_document_check(const char *name, const json_t *document, struct error
     }
     return failure;
 }
-
-int result_document_read(const char *path, json_t **ret_document, struct error *err)
-{
-    CLEANUP(json_decref_ptr) json_t *document = NULL;
-    int failure = json_read(path, &document, err);
-    if (!failure)
-        failure = result_document_check(path, document, err);
-    if (!failure)
-        *ret_document = STEAL(document);
-    return failure;
-}

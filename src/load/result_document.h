@@ -44,7 +44,6 @@ void result_document_finish(json_t *document);
 
 /* E_INPUT with the path of the first member that breaks the schema. */
 int result_document_check(const char *name, const json_t *document, struct error *err);
-int result_document_read(const char *path, json_t **ret_document, struct error *err);
 
 /* Cells of a document by their keys, for finding many: json_equal() keys are one. */
 struct result_index {
