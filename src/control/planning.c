@@ -14,11 +14,16 @@
 #include "base/json.h"
 #include "control/kinds.h"
 #include "control/object.h"
+#include "control/planning_admission.h"
 #include "control/status_edit.h"
 #include "control/timestamp.h"
+#include "kube/api.h"
 #include "plan/run.h"
 
 enum { ITEMS_MAX = 4000, GPUS_PER_NODE_UNKNOWN = 0 };
+
+/* What is spent on a pool that is too small for its services, of the budget of a plan. */
+enum { ADMISSION_PLANS_MAX = 64, ADMISSION_BUDGETS = 2, ADMISSION_PLANS_A_BUDGET = 4 };
 
 /* ---- the inputs ------------------------------------------------------------------- */
 
@@ -199,10 +204,13 @@ struct planner {
     struct effects *effects;
     struct service_set services;
     struct measurement_set rows;
-    VEC(size_t) planned;        /* the view's positions of services in `services` */
-    const char **reasons;       /* by the view's position: why it is left out, or NULL */
+    VEC(size_t) planned;  /* the view's positions of services in `services` */
+    const char **reasons; /* by the view's position: why it is not served whole, or NULL */
+    double *given_rps;    /* by the view's position: what is planned for, of its rate */
     struct plan observed, from; /* what is there; what the planner may change of it */
     bool reached;               /* the last plan was: what is there is what it wants */
+    bool is_stuck;              /* too few GPUs for what services have already */
+    double budget_seconds;      /* of the next plan; 0: none */
 };
 
 static void planner_done(struct planner *planner)
@@ -211,6 +219,7 @@ static void planner_done(struct planner *planner)
     measurement_set_done(&planner->rows);
     vec_done(&planner->planned);
     free(planner->reasons);
+    free(planner->given_rps);
     plan_done(&planner->observed);
     plan_done(&planner->from);
 }
@@ -287,18 +296,18 @@ static void add_services(struct planner *planner)
     vec_clear(&planner->planned);
     for (size_t s = 0; s < view->services.count; s++) {
         const struct gpu_service *from = service_of(view, s);
-        if (!is_planned(from) || planner->reasons[s])
+        if (!is_planned(from) || is_held(planner, (int)s) || planner->given_rps[s] <= 0)
             continue;
         struct service service = {.name = view->services.data[s].name,
                                   .model = model_of(planner, from),
                                   .task = from->task,
-                                  .rate_rps = from->rate_rps * fmax(view->pool->headroom, 1),
+                                  .rate_rps =
+                                      planner->given_rps[s] * fmax(view->pool->headroom, 1),
                                   .latency_ms = from->latency_ms,
                                   .percentile = from->percentile,
                                   .max_wait_ms = from->max_wait_ms,
                                   .min_instances = from->min_instances,
-                                  .spread = from->spread,
-                                  .priority = from->priority};
+                                  .spread = from->spread};
         vec_add(&planner->services.services, service);
         vec_add(&planner->planned, s);
     }
@@ -425,15 +434,16 @@ static int plan_once(struct planner *planner, struct plan *ret_plan, struct erro
     if (planner->planned.count == 0)
         return plan_nothing(ret_plan);
     request.from = &planner->from;
-    if (options->clock && options->plan_budget_seconds > 0) {
+    request.all_or_nothing = true;
+    if (options->clock && planner->budget_seconds > 0) {
         request.settings.clock = options->clock;
-        request.settings.budget_s = options->plan_budget_seconds;
+        request.settings.budget_s = planner->budget_seconds;
     }
     return plan_run(&request, ret_plan, err);
 }
 
 /* Plans for the services that can be; those that cannot be have a reason after. */
-static int plan_all(struct planner *planner, struct plan *ret_plan, struct error *err)
+static int plan_possible(struct planner *planner, struct plan *ret_plan, struct error *err)
 {
     for (;;) {
         int rc = plan_once(planner, ret_plan, err);
@@ -444,6 +454,131 @@ static int plan_all(struct planner *planner, struct plan *ret_plan, struct error
             return 0;
         plan_done(ret_plan);
     }
+}
+
+/* ---- a pool that is too small ------------------------------------------------------ */
+
+/* An admission under way. */
+struct trial {
+    struct planner *planner;
+    struct admission admission; /* its services are by the view's position */
+    struct plan best;           /* of what was given when it fitted last */
+    int64_t deadline_ns;        /* INT64_MAX: none */
+};
+
+static void trial_done(struct trial *trial)
+{
+    free(trial->admission.services);
+    plan_done(&trial->best);
+}
+
+/* What a service has of what it wants: no more than it was planned for. */
+static double held_rps(const struct pool_view *view, size_t s)
+{
+    double planned_rps = planning_status_rate(view, s, "requiredRps");
+
+    return fmin(fmin(planned_rps, view->services.data[s].existing_rps),
+                service_of(view, s)->rate_rps);
+}
+
+static void list_wanted(struct trial *trial)
+{
+    const struct planner *planner = trial->planner;
+    const struct pool_view *view = planner->view;
+    struct admission *admission = &trial->admission;
+
+    admission->services = xcalloc(view->services.count + 1, sizeof *admission->services);
+    admission->count = view->services.count;
+    for (size_t s = 0; s < admission->count; s++) {
+        const struct gpu_service *service = service_of(view, s);
+        struct admission_service *one = &admission->services[s];
+        *one = (struct admission_service){.name = view->services.data[s].name, .created = ""};
+        if (!is_planned(service) || is_held(planner, (int)s))
+            continue;
+        one->created = kube_metadata(service->meta.json, "creationTimestamp");
+        one->priority = service->priority;
+        one->wanted_rps = service->rate_rps;
+        one->held_rps = held_rps(view, s);
+    }
+}
+
+static bool has_time(const struct trial *trial)
+{
+    return trial->deadline_ns == INT64_MAX ||
+           clock_now_ns(trial->planner->options->clock) < trial->deadline_ns;
+}
+
+static int fits(void *context, bool *ret_fits, struct error *err)
+{
+    struct trial *trial = context;
+    struct planner *planner = trial->planner;
+    struct plan plan;
+
+    *ret_fits = false;
+    if (!has_time(trial))
+        return 0;
+    for (size_t s = 0; s < trial->admission.count; s++)
+        planner->given_rps[s] = trial->admission.services[s].given_rps;
+    int rc = plan_once(planner, &plan, err);
+    if (rc < 0)
+        return rc == -E_NO ? 0 : rc; /* no places were found for what fits by numbers */
+    *ret_fits = plan.status != PLAN_INFEASIBLE;
+    if (!*ret_fits) {
+        plan_done(&plan);
+        return 0;
+    }
+    plan_done(&trial->best);
+    trial->best = plan;
+    return 0;
+}
+
+static void note_given(struct planner *planner, const struct admission *admission)
+{
+    for (size_t s = 0; s < admission->count; s++) {
+        const struct admission_service *one = &admission->services[s];
+        planner->given_rps[s] = one->given_rps;
+        if (one->wanted_rps > 0 && one->given_rps < one->wanted_rps)
+            planner->reasons[s] = "stock";
+    }
+}
+
+/* Plans for as much as the pool can give. E_NO where those that matter most would lose what
+ * they have. */
+static int plan_admitted(struct planner *planner, struct plan *ret_plan, struct error *err)
+{
+    double budget_s = planner->options->plan_budget_seconds;
+    const struct clock_source *clock = planner->options->clock;
+    CLEANUP(trial_done)
+    struct trial trial = {.planner = planner,
+                          .admission = {.fits = fits, .tries_max = ADMISSION_PLANS_MAX},
+                          .deadline_ns = INT64_MAX};
+
+    plan_nothing(&trial.best);
+    if (clock && budget_s > 0)
+        trial.deadline_ns = clock_now_ns(clock) + (int64_t)(ADMISSION_BUDGETS * budget_s * 1e9);
+    planner->budget_seconds = budget_s / ADMISSION_PLANS_A_BUDGET;
+    trial.admission.context = &trial;
+    list_wanted(&trial);
+    int rc = admission_run(&trial.admission, err);
+    planner->is_stuck = rc == -E_NO;
+    if (rc < 0)
+        return rc;
+    note_given(planner, &trial.admission);
+    *ret_plan = trial.best;
+    plan_init(&trial.best);
+    return 0;
+}
+
+/* Plans for all that can be served, or for as much of it as fits. A plan is not PLAN_INFEASIBLE
+ * unless time was too short to tell. */
+static int plan_all(struct planner *planner, struct plan *ret_plan, struct error *err)
+{
+    planner->budget_seconds = planner->options->plan_budget_seconds;
+    int rc = plan_possible(planner, ret_plan, err);
+    if (rc < 0 || ret_plan->status != PLAN_INFEASIBLE || ret_plan->stopped_by)
+        return rc;
+    plan_done(ret_plan);
+    return plan_admitted(planner, ret_plan, err);
 }
 
 /* ---- the objects ------------------------------------------------------------------ */
@@ -558,15 +693,23 @@ static void ensure_parts(struct planner *planner, struct partition_plan *all, ch
     }
 }
 
-static const char *reason_text(const char *reason)
+/* What to say of a service that is not served whole; freed by the caller. */
+static char *reason_text(const struct planner *planner, size_t s, const char *reason)
 {
+    double wanted_rps = service_of(planner->view, s)->rate_rps;
+
     if (strcmp(reason, "latency") == 0)
-        return "no slice of the pool's boards serves the model within the latency objective";
+        return xstrdup(
+            "no slice of the pool's boards serves the model within the latency objective");
     if (strcmp(reason, "memory") == 0)
-        return "the model fits into no slice of the pool's boards";
+        return xstrdup("the model fits into no slice of the pool's boards");
     if (strcmp(reason, "no_measurement") == 0)
-        return "no PerfProfile has a usable entry of the model on the pool's boards";
-    return "the pool's GPUs do not suffice for it";
+        return xstrdup("no PerfProfile has a usable entry of the model on the pool's boards");
+    if (!planner->reasons[s])
+        return xstrdup("the pool's GPUs do not suffice for its services: the last plan stays");
+    return xasprintf("the pool's GPUs suffice for %.9g of its %.9g rps: more urgent services, "
+                     "what others of its priority have, and older ones come first",
+                     planner->given_rps[s], wanted_rps);
 }
 
 static const char *reason_name(const char *reason)
@@ -591,7 +734,7 @@ static void set_floor(struct planner *planner, size_t s, struct status_edit *edi
     const struct pool_view *view = planner->view;
     double before =
         planning_status_rate(view, s, planner->reached ? "requiredRps" : "floorRps");
-    double after = planner->reasons[s] ? 0 : service_of(view, s)->rate_rps;
+    double after = planner->given_rps[s];
 
     if (is_held(planner, (int)s))
         return;
@@ -611,11 +754,11 @@ static void tell_services(struct planner *planner, bool is_planned_at_all)
             continue;
         if (!is_planned_at_all && !reason)
             reason = "stock";
+        CLEANUP(free_ptr) char *text = reason ? reason_text(planner, s, reason) : NULL;
         status_edit_begin(&edit, planner->effects, &KIND_GPU_SERVICE, service->meta.json,
                           view->world->sources.now_s);
         if (reason)
-            status_edit_condition(&edit, "SLOFeasible", false, reason_name(reason), "%s",
-                                  reason_text(reason));
+            status_edit_condition(&edit, "SLOFeasible", false, reason_name(reason), "%s", text);
         else
             status_edit_condition(&edit, "SLOFeasible", true, "Planned",
                                   "the plan provides rate and latency");
@@ -647,7 +790,7 @@ static void tell_pool(struct planner *planner, const char *hash, const char *pla
     status_edit_end(&edit);
 }
 
-static size_t count_left_out(const struct planner *planner)
+static size_t count_short(const struct planner *planner)
 {
     size_t count = 0;
 
@@ -672,8 +815,8 @@ static void take_plan(struct planner *planner, const struct plan *plan, const ch
     tell_services(planner, true); /* before the plan is taken: the floor goes with it */
     tell_pool(planner, hash, name, NULL);
     effect_event(planner->effects, &KIND_GPU_POOL, pool->meta.json, false, "PlanAccepted",
-                 "plan %s: %zu instances on %d GPUs, %zu services left out", name,
-                 all.items.count, plan->gpus_used, count_left_out(planner));
+                 "plan %s: %zu instances on %d GPUs, %zu services short", name, all.items.count,
+                 plan->gpus_used, count_short(planner));
     vec_done(&all.items);
 }
 
@@ -711,24 +854,30 @@ void planning_make(struct pool_view *view, const char *hash,
         .services.latency_rule = view->pool->latency_rule,
         .services.derate = view->pool->derate,
         .reasons = xcalloc(view->services.count + 1, sizeof(char *)),
+        .given_rps = xcalloc(view->services.count + 1, sizeof(double)),
     };
 
     planning_observed(view, &planner.observed);
     plan_init(&planner.from);
     planner.reached = is_reached(view, &planner.observed);
+    for (size_t s = 0; s < view->services.count; s++)
+        planner.given_rps[s] =
+            is_planned(service_of(view, s)) ? service_of(view, s)->rate_rps : 0;
     add_fleet(&planner);
     if (planner.services.fleet.count == 0)
         return; /* nothing to plan with yet: the last plan stays */
-    if (plan_all(&planner, &plan, &err) < 0) {
+    int rc = plan_all(&planner, &plan, &err);
+    if (planner.is_stuck)
+        tell_services(&planner, false);
+    if (rc < 0) {
         refuse_plan(&planner, hash, err.text);
         return;
     }
-    if (plan.status == PLAN_INFEASIBLE) {
-        tell_services(&planner, false);
+    if (plan.status == PLAN_INFEASIBLE)
         refuse_plan(&planner, hash,
-                    "the pool's GPUs do not suffice for its services: the last plan stays");
-    } else {
+                    "the time for a plan (--plan-budget) was too short to find one: the last "
+                    "plan stays");
+    else
         take_plan(&planner, &plan, hash);
-    }
     plan_done(&plan);
 }

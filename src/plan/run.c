@@ -254,7 +254,7 @@ static int run_all(struct run *run, struct plan *ret_plan, struct error *err)
     /* Without time to look, nothing is known of the stock. */
     bool is_short = problem->infeasible.count == 0 && !run->solution.feasible &&
                     !run->solution.stopped_by_budget;
-    if (rc == 0 && is_short)
+    if (rc == 0 && is_short && !run->request->all_or_nothing)
         rc = admit(run, err);
     if (rc < 0)
         return rc;

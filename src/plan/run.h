@@ -17,6 +17,8 @@ struct plan_request {
     int max_moves;           /* -1: no limit */
     double move_price;
     const char *fleet_text; /* for the document; NULL: written from the fleet */
+    bool all_or_nothing;    /* priorities apart: too small a fleet is infeasible, found at once,
+                               and plan->infeasible names nobody for it */
     struct solver_settings settings;
 };
 

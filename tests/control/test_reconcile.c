@@ -184,6 +184,73 @@ static void test_half_told(void **state)
     }
 }
 
+static void check_stock(const struct scenario *scenario, const char *name, double least_rps,
+                        double most_rps)
+{
+    const json_t *object =
+        fake_cluster_get(&scenario->cluster, &KIND_GPU_SERVICE, "shop", name);
+    const json_t *condition = object_condition(object, "SLOFeasible");
+    double required_rps = json_number_value(json_at(object, "status", "requiredRps", NULL));
+    char rate[32];
+
+    assert_string_equal(json_text(condition, "reason"), "Stock");
+    assert_false(condition_is_true(object, "Ready"));
+    snprintf(rate, sizeof rate, "suffice for %.9g of", required_rps);
+    assert_non_null(strstr(json_text(condition, "message"), rate));
+    assert_true(required_rps >= least_rps && required_rps <= most_rps);
+    assert_true(scenario_capacity(scenario, name) >= required_rps);
+}
+
+/* Nobody gave priorities, and the pool (70 of bert, 175 of resnet) is too small from the start:
+ * the older one is served, the next in part; later ones and more demand take from nobody. */
+static void test_too_small(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "b-first", "bert", 40);
+    scenario_tick(&scenario, 5);
+    scenario_set_service(&scenario, "a-second", "bert", 60);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "b-first") >= 40);
+    check_stock(&scenario, "a-second", 20, 30);
+    double second_rps = scenario_capacity(&scenario, "a-second");
+    scenario_set_service(&scenario, "a-third", "resnet", 60);
+    scenario_set_service(&scenario, "b-first", "bert", 4000);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_capacity(&scenario, "b-first") >= 40);
+    assert_true(scenario_capacity(&scenario, "a-second") >= second_rps);
+    check_stock(&scenario, "a-third", 0, 0);
+    unsigned long writes = scenario.cluster.writes;
+    scenario_tick(&scenario, 60);
+    assert_int_equal(scenario_run(&scenario, &SCENARIO_ROUND_PLAIN), 0);
+    assert_int_equal(scenario.cluster.writes, writes);
+    scenario_set_service(&scenario, "b-first", "bert", 10);
+    scenario_set_service(&scenario, "a-second", "bert", 20);
+    assert_true(scenario_settle(&scenario, 100));
+    assert_true(scenario_check_end(&scenario));
+    assert_true(scenario_capacity(&scenario, "a-third") >= 60);
+    scenario_done(&scenario);
+}
+
+/* One service alone, more than the pool can do: it is served as far as that goes. */
+static void test_alone_too_large(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    set_up(&scenario, 1, 1);
+    scenario_set_service(&scenario, "ranker", "bert", 3000);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    check_stock(&scenario, "ranker", 60, 70);
+    assert_true(condition_is_true(
+        fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker"), "Stalled"));
+    scenario_done(&scenario);
+}
+
 /* Everything is deleted at once, the pool first: no finalizer stays. */
 static void test_uninstall(void **state)
 {
@@ -725,7 +792,8 @@ int main(void)
         cmocka_unit_test(test_covers),           cmocka_unit_test(test_start),
         cmocka_unit_test(test_demand),           cmocka_unit_test(test_template),
         cmocka_unit_test(test_node_lost),        cmocka_unit_test(test_infeasible),
-        cmocka_unit_test(test_half_told),        cmocka_unit_test(test_floor_holds_drains),
+        cmocka_unit_test(test_half_told),        cmocka_unit_test(test_too_small),
+        cmocka_unit_test(test_alone_too_large),  cmocka_unit_test(test_floor_holds_drains),
         cmocka_unit_test(test_uninstall),        cmocka_unit_test(test_namespace_terminates),
         cmocka_unit_test(test_refused_pods),     cmocka_unit_test(test_unreadable_pool),
         cmocka_unit_test(test_gpu_not_observed), cmocka_unit_test(test_no_gpu_observed),
