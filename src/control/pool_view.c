@@ -11,7 +11,7 @@
 
 bool pod_is_serving(const struct world_pod *pod)
 {
-    return pod->ready && pod->in_endpoints && pod->draining_since_s == 0;
+    return pod->ready && pod->is_routed && pod->draining_since_s == 0;
 }
 
 static struct view_service *get_service(struct pool_view *view, const char *name)

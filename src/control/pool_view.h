@@ -5,7 +5,7 @@
  * round.
  *
  * Capacity of a pod: its promised rate while it is ready, listed as ready by an EndpointSlice
- * of ours, and not draining.
+ * of ours and, with a gateway, named by its route, and not draining.
  */
 #ifndef TRANCHE_CONTROL_POOL_VIEW_H
 #define TRANCHE_CONTROL_POOL_VIEW_H

@@ -19,20 +19,40 @@
 #define SLICE_MANAGER       "tranche.dev"
 #define APPLY_REASON        "routing"
 
-enum { ENDPOINTS_MAX = 100, WEIGHT_MAX = 1000000, CLASS_SIZE = 9 };
+enum { ENDPOINTS_MAX = 100, WEIGHT_MAX = 1000000 };
 
-/* The class of pods that promise this rate: eight hexadecimal digits. */
-static void class_name(double rate_rps, char ret_class[CLASS_SIZE])
+void routing_class(double rate_rps, char ret_class[ROUTING_CLASS_SIZE])
 {
     CLEANUP(str_done) struct str text = STR_EMPTY;
 
     str_add_number(&text, rate_rps);
-    text_hash(text.bytes, CLASS_SIZE - 1, ret_class);
+    text_hash(text.bytes, ROUTING_CLASS_SIZE - 1, ret_class);
 }
 
 bool routing_is_weighted(const struct world *world, const struct gpu_service *service)
 {
     return world->sources.has_gateway && *service->gateway;
+}
+
+bool routing_names(const json_t *route, const char *backend)
+{
+    size_t r, b;
+    const json_t *rule, *one;
+
+    json_array_foreach(json_at(route, "spec", "rules", NULL), r, rule)
+    {
+        json_array_foreach(json_object_get(rule, "backendRefs"), b, one)
+        {
+            if (strcmp(json_text(one, "name"), backend) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+const char *routing_slice_service(const json_t *slice)
+{
+    return object_label(slice, SLICE_SERVICE_LABEL);
 }
 
 /* ---- what is there ---------------------------------------------------------------- */
@@ -55,7 +75,7 @@ struct router {
     const struct gpu_pool *pool;
     struct effects *effects;
     struct there services, slices, routes;
-    struct map pods;      /* "namespace/name" of the service → struct pod_list */
+    struct map pods;      /* "namespace/name" of the service → struct service_pods */
     unsigned chain;       /* of the service that is being routed */
     struct map slices_of; /* "namespace/name" of the Service → struct positions in slices */
     struct map with_pods; /* services that have any pod */
@@ -64,6 +84,11 @@ struct router {
 
 struct pod_list {
     VEC(const struct world_pod *) items;
+};
+
+struct service_pods {
+    struct pod_list ready;
+    struct pod_list coming; /* not ready: their Services are there before them */
 };
 
 static void there_init(struct there *there, const struct kube_kind *kind,
@@ -395,9 +420,10 @@ static void route_pods(struct router *router, const struct gpu_service *service,
 
 struct class
 {
-    char name[CLASS_SIZE];
-    double rate_rps; /* of all its pods */
+    char name[ROUTING_CLASS_SIZE];
+    double rate_rps; /* of its pods that are ready */
     struct pod_list pods;
+    bool is_named; /* by the route */
 };
 
 struct classes {
@@ -413,9 +439,9 @@ static void classes_done(struct classes *classes)
 
 static struct class *class_of(struct classes *classes, double rate_rps)
 {
-    char name[CLASS_SIZE];
+    char name[ROUTING_CLASS_SIZE];
 
-    class_name(rate_rps, name);
+    routing_class(rate_rps, name);
     for (size_t i = 0; i < classes->items.count; i++)
         if (strcmp(classes->items.data[i].name, name) == 0)
             return &classes->items.data[i];
@@ -449,9 +475,11 @@ static json_t *backends_of(const struct gpu_service *service, const struct class
     json_t *list = json_array();
 
     for (size_t i = 0; i < classes->items.count; i++)
-        total += classes->items.data[i].rate_rps;
+        total += classes->items.data[i].is_named ? classes->items.data[i].rate_rps : 0;
     for (size_t i = 0; i < classes->items.count; i++) {
         const struct class *class = &classes->items.data[i];
+        if (!class->is_named)
+            continue;
         CLEANUP(free_ptr)
         char *name = xasprintf("%s-%s", service->meta.name, class->name);
         double share = total > 0 ? class->rate_rps / total : 1;
@@ -463,24 +491,71 @@ static json_t *backends_of(const struct gpu_service *service, const struct class
     return list;
 }
 
+/* Whether a slice of the Service is seen to list one of the pods. */
+static bool is_listed(const struct router *router, const struct gpu_service *service,
+                      const char *name, const struct pod_list *pods)
+{
+    CLEANUP(slicing_done)
+    struct slicing slicing = {.service = service, .name = name, .pods = pods};
+
+    slicing_init(&slicing, router);
+    for (size_t i = 0; i < slicing.seen.count; i++)
+        for (size_t p = 0; p < pods->items.count; p++)
+            if (map_find(&slicing.seen.data[i].pods, pods->items.data[p]->meta.name) >= 0)
+                return true;
+    return false;
+}
+
+static void collect_classes(const struct service_pods *pods, struct classes *classes)
+{
+    for (size_t i = 0; i < pods->ready.items.count; i++) {
+        const struct world_pod *pod = pods->ready.items.data[i];
+        struct class *class = class_of(classes, pod->rate_rps);
+        class->rate_rps += pod->rate_rps;
+        vec_add(&class->pods.items, pod);
+    }
+    for (size_t i = 0; i < pods->coming.items.count; i++)
+        (void)class_of(classes, pods->coming.items.data[i]->rate_rps);
+    if (classes->items.count > 0)
+        qsort(classes->items.data, classes->items.count, sizeof *classes->items.data,
+              compare_classes);
+}
+
+/* Services and slices of the classes, and which of these the route names: those that have
+ * somebody listed. What it names already stays while a pod is ready, whatever the slices'
+ * cache shows. Returns whether all with pods are named. */
+static bool route_classes(struct router *router, const struct gpu_service *service,
+                          const json_t *route, struct classes *classes)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < classes->items.count; i++) {
+        struct class *class = &classes->items.data[i];
+        CLEANUP(free_ptr) char *name = xasprintf("%s-%s", service->meta.name, class->name);
+        route_pods(router, service, name, &class->pods);
+        if (class->pods.items.count == 0)
+            continue;
+        class->is_named = (route && routing_names(route, name)) ||
+                          is_listed(router, service, name, &class->pods);
+        all &= class->is_named;
+    }
+    return all;
+}
+
 static void route_by_weight(struct router *router, const struct gpu_service *service,
-                            const struct pod_list *pods)
+                            const struct service_pods *pods)
 {
     CLEANUP(classes_done) struct classes classes = {0};
+    CLEANUP(free_ptr)
+    char *key = xasprintf("%s/%s", service->meta.namespace, service->meta.name);
+    ptrdiff_t at = map_find(&router->routes.names, key);
+    const json_t *route = at >= 0 ? router->routes.list->items[at] : NULL;
 
-    for (size_t i = 0; i < pods->items.count; i++) {
-        struct class *class = class_of(&classes, pods->items.data[i]->rate_rps);
-        class->rate_rps += pods->items.data[i]->rate_rps;
-        vec_add(&class->pods.items, pods->items.data[i]);
-    }
-    if (classes.items.count > 0)
-        qsort(classes.items.data, classes.items.count, sizeof *classes.items.data,
-              compare_classes);
-    for (size_t i = 0; i < classes.items.count; i++) {
-        CLEANUP(free_ptr)
-        char *name = xasprintf("%s-%s", service->meta.name, classes.items.data[i].name);
-        route_pods(router, service, name, &classes.items.data[i].pods);
-    }
+    collect_classes(pods, &classes);
+    bool all = route_classes(router, service, route, &classes);
+    /* Until there is a route, the Service leads to all pods: the first one does so too. */
+    if (!route && (!all || pods->ready.items.count == 0))
+        return;
     want(router, &router->routes,
          json_pack("{s:s, s:s, s:o, s:{s:[o], s:[{s:o}]}}", "apiVersion",
                    "gateway.networking.k8s.io/v1", "kind", "HTTPRoute", "metadata",
@@ -496,14 +571,17 @@ static void collect_pods(struct router *router)
     for (size_t i = 0; i < router->world->pods.count; i++) {
         const struct world_pod *pod = &router->world->pods.data[i];
         map_put(&router->with_pods, pod->service, NULL);
-        if (!pod->ready || pod->draining_since_s > 0 || !*pod->ip)
+        if (pod->ended || pod->meta.deleting || pod->draining_since_s > 0)
             continue;
-        struct pod_list *list = map_get(&router->pods, pod->service);
-        if (!list) {
-            list = xcalloc(1, sizeof *list);
-            map_put(&router->pods, pod->service, list);
+        struct service_pods *pods = map_get(&router->pods, pod->service);
+        if (!pods) {
+            pods = xcalloc(1, sizeof *pods);
+            map_put(&router->pods, pod->service, pods);
         }
-        vec_add(&list->items, pod);
+        if (pod->ready && *pod->ip)
+            vec_add(&pods->ready.items, pod);
+        else if (pod->rate_rps > 0)
+            vec_add(&pods->coming.items, pod);
     }
 }
 
@@ -515,7 +593,7 @@ static void index_slices(struct router *router)
         const json_t *slice = router->slices.list->items[i];
         str_clear(&key);
         str_addf(&key, "%s/%s", kube_metadata(slice, "namespace"),
-                 object_label(slice, SLICE_SERVICE_LABEL));
+                 routing_slice_service(slice));
         struct positions *positions = map_get(&router->slices_of, key.bytes);
         if (!positions) {
             positions = xcalloc(1, sizeof *positions);
@@ -528,9 +606,10 @@ static void index_slices(struct router *router)
 static void router_done(struct router *router)
 {
     for (size_t i = 0; i < router->pods.count; i++) {
-        struct pod_list *list = router->pods.entries[i].value;
-        vec_done(&list->items);
-        free(list);
+        struct service_pods *pods = router->pods.entries[i].value;
+        vec_done(&pods->ready.items);
+        vec_done(&pods->coming.items);
+        free(pods);
     }
     map_done(&router->pods);
     map_done(&router->with_pods);
@@ -548,7 +627,7 @@ static void router_done(struct router *router)
 void reconcile_routing(struct world *world, const struct gpu_pool *pool,
                        struct effects *effects)
 {
-    static const struct pod_list none;
+    static const struct service_pods none;
     CLEANUP(router_done)
     struct router router = {.world = world, .pool = pool, .effects = effects};
 
@@ -563,12 +642,14 @@ void reconcile_routing(struct world *world, const struct gpu_pool *pool,
         if (strcmp(service->pool, pool->meta.name) != 0 ||
             (service->meta.deleting && map_find(&router.with_pods, name) < 0))
             continue;
-        const struct pod_list *pods = map_get(&router.pods, name);
+        const struct service_pods *pods = map_get(&router.pods, name);
+
+        pods = pods ? pods : &none;
         router.chain = (unsigned)s + 1;
         router.only_keeps = service->meta.deleting; /* its namespace may be going with it */
-        route_pods(&router, service, service->meta.name, pods ? pods : &none);
+        route_pods(&router, service, service->meta.name, &pods->ready);
         if (routing_is_weighted(world, service))
-            route_by_weight(&router, service, pods ? pods : &none);
+            route_by_weight(&router, service, pods);
     }
     delete_unwanted(&router, &router.routes);
     delete_unwanted(&router, &router.slices);

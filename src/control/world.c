@@ -15,6 +15,7 @@
 #include "control/object.h"
 #include "control/pool_nodes.h"
 #include "control/resource_fields.h"
+#include "control/routing.h"
 #include "control/timestamp.h"
 #include "kube/api.h"
 
@@ -187,8 +188,34 @@ static const char *find_foreign(struct world *world, const json_t *json, struct 
     return NULL;
 }
 
-/* "namespace/name" of all pods that a slice of ours lists as ready. */
-static void collect_endpoints(const struct world *world, struct map *ret_ready)
+/* What leads to pods. */
+struct paths {
+    struct map ready;  /* "namespace/pod": a slice of ours lists it as ready */
+    struct map by;     /* "namespace/service/pod": that of a Service does; if any has a route */
+    struct map routes; /* HTTPRoutes of ours, by "namespace/service" */
+};
+
+static void paths_done(struct paths *paths)
+{
+    map_done(&paths->ready);
+    map_done(&paths->by);
+    map_done(&paths->routes);
+}
+
+static void collect_routes(const struct world *world, struct map *ret_routes)
+{
+    const struct world_list *list = &world->sources.routes;
+    CLEANUP(str_done) struct str key = STR_EMPTY;
+
+    for (size_t i = 0; i < list->count && world->sources.has_gateway; i++) {
+        str_clear(&key);
+        str_addf(&key, "%s/%s", kube_metadata(list->items[i], "namespace"),
+                 object_label(list->items[i], LABEL_SERVICE));
+        map_put(ret_routes, key.bytes, (void *)(uintptr_t)list->items[i]);
+    }
+}
+
+static void collect_endpoints(const struct world *world, struct paths *paths)
 {
     const struct world_list *list = &world->sources.endpoint_slices;
     CLEANUP(str_done) struct str key = STR_EMPTY;
@@ -204,9 +231,34 @@ static void collect_endpoints(const struct world *world, struct map *ret_ready)
             str_clear(&key);
             str_addf(&key, "%s/%s", kube_metadata(list->items[i], "namespace"),
                      json_text(json_object_get(endpoint, "targetRef"), "name"));
-            map_put(ret_ready, key.bytes, NULL);
+            map_put(&paths->ready, key.bytes, NULL);
+            if (paths->routes.count == 0)
+                continue;
+            str_clear(&key);
+            str_addf(&key, "%s/%s/%s", kube_metadata(list->items[i], "namespace"),
+                     routing_slice_service(list->items[i]),
+                     json_text(json_object_get(endpoint, "targetRef"), "name"));
+            map_put(&paths->by, key.bytes, NULL);
         }
     }
+}
+
+/* Before its route is there, a service is reached by its Service alone. */
+static bool is_routed(struct world *world, const struct paths *paths,
+                      const struct world_pod *pod)
+{
+    int service = world_find_service(world, pod->service);
+    const json_t *route = map_get(&paths->routes, pod->service);
+    char class[ROUTING_CLASS_SIZE];
+
+    if (!route || service < 0 || !routing_is_weighted(world, &world->services.data[service]))
+        return true;
+    routing_class(pod->rate_rps, class);
+    const char *backend =
+        arena_printf(&world->arena, "%s-%s", strchr(pod->service, '/') + 1, class);
+    return routing_names(route, backend) &&
+           map_find(&paths->by, arena_printf(&world->arena, "%s/%s/%s", pod->meta.namespace,
+                                             backend, pod->meta.name)) >= 0;
 }
 
 static int64_t draining_since(const json_t *pod)
@@ -229,7 +281,7 @@ static bool is_orphan(const struct world *world, const json_t *json,
     return strcmp(json_text(owner, "uid"), service_uid(world, pod->service)) != 0;
 }
 
-static void read_pod(struct world *world, const json_t *json, const struct map *endpoints)
+static void read_pod(struct world *world, const json_t *json, const struct paths *paths)
 {
     struct world_pod read = {0}, *pod = &read;
     const json_t *status = json_object_get(json, "status");
@@ -258,7 +310,8 @@ static void read_pod(struct world *world, const json_t *json, const struct map *
     pod->ended = strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
     pod->draining_since_s = draining_since(json);
     const char *key = arena_printf(&world->arena, "%s/%s", pod->meta.namespace, pod->meta.name);
-    pod->in_endpoints = map_find(endpoints, key) >= 0;
+    pod->in_endpoints = map_find(&paths->ready, key) >= 0;
+    pod->is_routed = pod->in_endpoints && is_routed(world, paths, pod);
     if (is_orphan(world, json, pod)) {
         pod->ready = false;
         pod->rate_rps = 0;
@@ -276,12 +329,13 @@ static int compare_pods(const void *a, const void *b)
 
 static void read_pods(struct world *world)
 {
-    CLEANUP(map_done) struct map endpoints = {0};
+    CLEANUP(paths_done) struct paths paths = {0};
     const struct world_list *list = &world->sources.pods;
 
-    collect_endpoints(world, &endpoints);
+    collect_routes(world, &paths.routes);
+    collect_endpoints(world, &paths);
     for (size_t i = 0; i < list->count; i++)
-        read_pod(world, list->items[i], &endpoints);
+        read_pod(world, list->items[i], &paths);
     if (world->pods.count > 0)
         qsort(world->pods.data, world->pods.count, sizeof *world->pods.data, compare_pods);
 }

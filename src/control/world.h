@@ -89,6 +89,7 @@ struct world_pod {
     bool ended;               /* phase Failed or Succeeded: it never becomes ready again */
     int64_t draining_since_s; /* 0: not draining */
     bool in_endpoints;        /* an EndpointSlice of ours lists it as ready */
+    bool is_routed; /* … and requests reach it: with a gateway, its HTTPRoute names its class */
 };
 
 /* An object that cannot be read: left out, to be marked Stalled; or a pod (KUBE_POD) that has

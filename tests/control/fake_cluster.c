@@ -260,6 +260,8 @@ static int apply(struct fake_cluster *cluster, const struct effect *effect, ptrd
     const char *tied = kube_metadata(effect->body, "resourceVersion");
 
     cluster->writes++;
+    if (cluster->refuses_routes && effect->object_kind == &KIND_HTTP_ROUTE)
+        return refuse(cluster, err, E_USAGE, effect, "routes may not be written");
     if (at < 0 && *tied)
         return refuse(cluster, err, E_CONFLICT, effect, "is gone");
     if (at < 0) {
@@ -777,20 +779,73 @@ char *fake_cluster_check(const struct fake_cluster *cluster)
     return NULL;
 }
 
-static bool is_in_endpoints(const struct fake_cluster *cluster, const json_t *pod)
+/* Whether slices of a Service list the pod, or any pod when it is NULL; service NULL: of any.
+ */
+static bool is_in_endpoints(const struct fake_cluster *cluster, const char *namespace,
+                            const char *service, const json_t *pod)
 {
     const struct fake_list *slices = &cluster->lists[FAKE_SLICES];
 
     for (size_t i = 0; i < slices->items.count; i++) {
-        const json_t *endpoints = json_object_get(slices->items.data[i], "endpoints");
+        const json_t *slice = slices->items.data[i];
+        const json_t *endpoints = json_object_get(slice, "endpoints");
+        const char *of = json_string_value(
+            json_at(slice, "metadata", "labels", "kubernetes.io/service-name", NULL));
+        if (strcmp(kube_metadata(slice, "namespace"), namespace) != 0 ||
+            (service && strcmp(service, of) != 0))
+            continue;
+        if (!pod && json_array_size(endpoints) > 0)
+            return true;
         for (size_t e = 0; e < json_array_size(endpoints); e++) {
             const char *uid = json_string_value(
                 json_at(json_array_get(endpoints, e), "targetRef", "uid", NULL));
-            if (uid && strcmp(uid, kube_metadata(pod, "uid")) == 0)
+            if (pod && uid && strcmp(uid, kube_metadata(pod, "uid")) == 0)
                 return true;
         }
     }
     return false;
+}
+
+static const json_t *backends_of(const json_t *route)
+{
+    return json_object_get(json_array_get(json_at(route, "spec", "rules", NULL), 0),
+                           "backendRefs");
+}
+
+/* Whether requests reach the pod by the service's route; without one, by its Service. */
+static bool is_reached(const struct fake_cluster *cluster, const char *namespace,
+                       const char *service, const json_t *pod)
+{
+    const json_t *route = fake_cluster_get(cluster, &KIND_HTTP_ROUTE, namespace, service);
+    const json_t *backends = backends_of(route);
+
+    if (!route)
+        return is_in_endpoints(cluster, namespace, service, pod);
+    for (size_t b = 0; b < json_array_size(backends); b++)
+        if (is_in_endpoints(
+                cluster, namespace,
+                json_string_value(json_object_get(json_array_get(backends, b), "name")), pod))
+            return true;
+    return false;
+}
+
+char *fake_cluster_check_routes(const struct fake_cluster *cluster)
+{
+    const struct fake_list *routes = &cluster->lists[FAKE_ROUTES];
+
+    for (size_t i = 0; i < routes->items.count; i++) {
+        const json_t *route = routes->items.data[i], *backends = backends_of(route);
+        const char *namespace = kube_metadata(route, "namespace");
+        for (size_t b = 0; b < json_array_size(backends); b++) {
+            const char *name =
+                json_string_value(json_object_get(json_array_get(backends, b), "name"));
+            if (!fake_cluster_get(cluster, &KIND_SERVICE, namespace, name) ||
+                !is_in_endpoints(cluster, namespace, name, NULL))
+                return xasprintf("route %s leads to %s, where nobody is listed",
+                                 kube_metadata(route, "name"), name);
+        }
+    }
+    return NULL;
 }
 
 double fake_cluster_capacity(const struct fake_cluster *cluster, const char *namespace,
@@ -809,7 +864,7 @@ double fake_cluster_capacity(const struct fake_cluster *cluster, const char *nam
             strcmp(service, name) != 0 || !node || !node->up)
             continue;
         if (!is_ready(pod) || *kube_metadata(pod, "deletionTimestamp") ||
-            !is_in_endpoints(cluster, pod))
+            !is_reached(cluster, namespace, name, pod))
             continue;
         if (text_to_double(note_of(pod, NOTE_RATE_RPS), &rate))
             sum += rate;

@@ -61,6 +61,7 @@ struct fake_cluster {
     double stuck;             /* a pod that is being deleted stays */
     const char *terminating;  /* a namespace that is being deleted: nothing is created in it */
     const char *refused_pods; /* pods of this GpuService are refused, as by a quota */
+    bool refuses_routes;      /* HTTPRoutes may not be written */
     bool strangers;           /* there are pods of others: they may share an instance */
     bool spec_is_broken;      /* a NodeGpuState asks for what no GPU can hold */
     unsigned long writes, refused, crashes;
@@ -113,7 +114,10 @@ void fake_snapshot_sources(const struct fake_snapshot *snapshot,
 /* Violations of what must hold whatever the controller does: a text that the caller frees, or
  * NULL: two pods on an instance, an illegal layout. */
 char *fake_cluster_check(const struct fake_cluster *cluster);
-/* The capacity of a service as clients have it: ready pods on nodes that are up, listed. */
+/* A route with a backend that lists nobody: a text that the caller frees, or NULL. */
+char *fake_cluster_check_routes(const struct fake_cluster *cluster);
+/* The capacity of a service as clients have it: ready pods on nodes that are up, listed; by
+ * its route where there is one. */
 double fake_cluster_capacity(const struct fake_cluster *cluster, const char *namespace,
                              const char *name);
 

@@ -202,14 +202,15 @@ void scenario_set_service(struct scenario *scenario, const char *name, const cha
         fake_cluster_delete(&scenario->cluster, &KIND_GPU_SERVICE, NAMESPACE, name);
         return;
     }
-    fake_cluster_put(
-        &scenario->cluster, &KIND_GPU_SERVICE,
-        json_pack(
-            "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:f, s:f, s:i, s:{s:{s:[{s:s, s:s}]}}}}",
-            "apiVersion", "tranche.dev/v1alpha1", "kind", "GpuService", "metadata", "name",
-            name, "namespace", NAMESPACE, "spec", "pool", pool_of(scenario), "model", model,
-            "rateRps", rate_rps, "latencyMs", 100.0, "drainSeconds", 5, "podTemplate", "spec",
-            "containers", "name", "server", "image", "server:1"));
+    fake_cluster_put(&scenario->cluster, &KIND_GPU_SERVICE,
+                     json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:f, s:f, s:i, s:s, "
+                               "s:{s:{s:[{s:s, s:s}]}}}}",
+                               "apiVersion", "tranche.dev/v1alpha1", "kind", "GpuService",
+                               "metadata", "name", name, "namespace", NAMESPACE, "spec", "pool",
+                               pool_of(scenario), "model", model, "rateRps", rate_rps,
+                               "latencyMs", 100.0, "drainSeconds", 5, "gateway",
+                               scenario->gateway ? "infra/main" : "", "podTemplate", "spec",
+                               "containers", "name", "server", "image", "server:1"));
 }
 
 void scenario_set_template(struct scenario *scenario, const char *name, int number)
@@ -256,6 +257,8 @@ static void check(struct scenario *scenario, const char *after)
     CLEANUP(free_ptr) char *broken = fake_cluster_check(&scenario->cluster);
 
     scenario->checks++;
+    if (!broken && scenario->gateway)
+        broken = fake_cluster_check_routes(&scenario->cluster);
     if (broken)
         fail_msg("seed %llu, after %s: %s", (unsigned long long)scenario->seed, after, broken);
     for (int s = 0; s < scenario->service_count; s++) {

@@ -44,6 +44,7 @@ struct scenario {
     bool die_after; /* … after it was carried out, else before */
     bool verbose;
     long long epoch;            /* of the rounds of scenario_settle() */
+    bool gateway;               /* services that are added have one */
     const char *pool;           /* of what is added and run from now on; NULL: "pool" */
     unsigned long nodes_shared; /* events that say so */
 };

@@ -529,6 +529,59 @@ static void test_refused_pods(void **state)
     scenario_done(&scenario);
 }
 
+/* The service may run on one kind of slice alone from now on. */
+static void limit_slices(struct scenario *scenario, const char *name, const char *slice)
+{
+    json_t *changed =
+        json_deep_copy(fake_cluster_get(&scenario->cluster, &KIND_GPU_SERVICE, "shop", name));
+
+    json_object_set_new(json_object_get(changed, "spec"), "allowedSlices",
+                        json_pack("[s]", slice));
+    fake_cluster_put(&scenario->cluster, &KIND_GPU_SERVICE, changed);
+}
+
+/* Requests go by a route that cannot be written: what comes anew is of no use yet, so nothing
+ * that the route leads to goes. */
+static void test_refused_routes(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    scenario_init(&scenario, 1);
+    scenario.gateway = true;
+    scenario_add_pool(&scenario, 1, NULL);
+    scenario_add_profile(&scenario, "bert", "a100-40gb", 10);
+    for (int n = 0; n < 2; n++)
+        fake_cluster_add_node(&scenario.cluster, mig_board_find("a100-40gb"), 2);
+    scenario_set_service(&scenario, "ranker", "bert", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_check_end(&scenario));
+    CLEANUP(free_ptr)
+    char *version = xstrdup(
+        kube_metadata(fake_cluster_get(&scenario.cluster, &KIND_HTTP_ROUTE, "shop", "ranker"),
+                      "resourceVersion"));
+    assert_true(*version);
+    scenario.cluster.refuses_routes = true;
+    limit_slices(&scenario, "ranker", "2g");
+    for (int i = 0; i < 40; i++) {
+        (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
+        scenario_tick(&scenario, 5);
+        assert_true(scenario_capacity(&scenario, "ranker") >= 30);
+    }
+    assert_string_equal(
+        kube_metadata(fake_cluster_get(&scenario.cluster, &KIND_HTTP_ROUTE, "shop", "ranker"),
+                      "resourceVersion"),
+        version);
+    scenario.cluster.refuses_routes = false;
+    assert_true(scenario_settle(&scenario, 100));
+    assert_true(scenario_check_end(&scenario));
+    assert_string_not_equal(
+        kube_metadata(fake_cluster_get(&scenario.cluster, &KIND_HTTP_ROUTE, "shop", "ranker"),
+                      "resourceVersion"),
+        version);
+    scenario_done(&scenario);
+}
+
 static void label_node(struct scenario *scenario, size_t node, const char *value)
 {
     json_t *object = scenario->cluster.lists[FAKE_NODES].items.data[node];
@@ -795,11 +848,12 @@ int main(void)
         cmocka_unit_test(test_half_told),        cmocka_unit_test(test_too_small),
         cmocka_unit_test(test_alone_too_large),  cmocka_unit_test(test_floor_holds_drains),
         cmocka_unit_test(test_uninstall),        cmocka_unit_test(test_namespace_terminates),
-        cmocka_unit_test(test_refused_pods),     cmocka_unit_test(test_unreadable_pool),
-        cmocka_unit_test(test_gpu_not_observed), cmocka_unit_test(test_no_gpu_observed),
-        cmocka_unit_test(test_foreign_pods),     cmocka_unit_test(test_shadowing_pod),
-        cmocka_unit_test(test_pools_overlap),    cmocka_unit_test(test_foreign_instance),
-        cmocka_unit_test(test_broken_spec),      cmocka_unit_test(test_every_effect),
+        cmocka_unit_test(test_refused_pods),     cmocka_unit_test(test_refused_routes),
+        cmocka_unit_test(test_unreadable_pool),  cmocka_unit_test(test_gpu_not_observed),
+        cmocka_unit_test(test_no_gpu_observed),  cmocka_unit_test(test_foreign_pods),
+        cmocka_unit_test(test_shadowing_pod),    cmocka_unit_test(test_pools_overlap),
+        cmocka_unit_test(test_foreign_instance), cmocka_unit_test(test_broken_spec),
+        cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

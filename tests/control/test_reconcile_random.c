@@ -37,6 +37,7 @@ enum fault {
     FAULT_NODES = 32,   /* nodes are lost and come back */
     FAULT_PODS = 64,    /* pods end, or stay when deleted */
     FAULT_SLOW = 128,   /* nothing comes at once */
+    HAS_GATEWAY = 256,  /* no fault: requests are shared by an HTTPRoute */
 };
 
 struct run {
@@ -70,6 +71,7 @@ static void set_up(struct run *run, uint64_t seed)
     run->rng = rng_seed_stream(seed, 1);
     run->epoch = 1;
     scenario->verbose = getenv("TRANCHE_VERBOSE") != NULL;
+    scenario->gateway = has(run, HAS_GATEWAY);
     scenario->items_max = 1 + (int)rng_below(&run->rng, 8);
     scenario->actions_max = chance(run, 0.5) ? 2 + (int)rng_below(&run->rng, 10) : 0;
     scenario->piece_gpus = seed % 3 == 0 ? 1 + (int)(seed % 2) : 0;
@@ -230,6 +232,9 @@ CASES(leaders, FAULT_LEADERS | FAULT_OLD | FAULT_SLOW)
 CASES(nodes, FAULT_NODES | FAULT_SLOW)
 CASES(pods, FAULT_PODS | FAULT_SLOW)
 CASES(all, FAULT_STOP | FAULT_TWICE | FAULT_LEADERS | FAULT_NODES | FAULT_SLOW)
+CASES(gateway, HAS_GATEWAY | FAULT_STOP | FAULT_TWICE | FAULT_SLOW)
+CASES(gateway_all,
+      HAS_GATEWAY | FAULT_STOP | FAULT_OLD | FAULT_LEADERS | FAULT_NODES | FAULT_SLOW)
 
 int main(void)
 {
@@ -239,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_old_views), cmocka_unit_test(test_mixed_views),
         cmocka_unit_test(test_leaders),   cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_pods),      cmocka_unit_test(test_all),
+        cmocka_unit_test(test_gateway),   cmocka_unit_test(test_gateway_all),
     };
     if (getenv("TRANCHE_TEST"))
         cmocka_set_test_filter(getenv("TRANCHE_TEST"));
