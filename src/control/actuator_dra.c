@@ -504,19 +504,57 @@ static uint32_t span_of(const struct mig_board *board, const struct dra_device *
     return UINT32_MAX;
 }
 
-/* Nobody checks a written allocation against others: an overlap waits until the other went. */
-static bool overlaps(const struct world *world, const struct world_gpu *gpu,
-                     const struct dra_device *wanted)
+/* The next device that is allocated to another claim and shares a part of the GPU with the
+ * wanted one; *at is where to go on. NULL: there is none. */
+static const struct dra_taken *next_overlap(const struct world *world,
+                                            const struct world_gpu *gpu, const json_t *claim,
+                                            const struct dra_device *wanted, size_t *at)
 {
     size_t count;
     const struct dra_taken *taken =
         dra_taken_of(world->dra_index, wanted->pool, wanted->minor, &count);
 
-    for (size_t i = 0; i < count; i++)
-        if (taken[i].is_whole ||
-            (span_of(gpu->board, &taken[i].device) & span_of(gpu->board, wanted)))
-            return true;
-    return false;
+    for (; *at < count; ++*at)
+        if (taken[*at].claim != claim &&
+            (taken[*at].is_whole ||
+             (span_of(gpu->board, &taken[*at].device) & span_of(gpu->board, wanted))))
+            return &taken[(*at)++];
+    return NULL;
+}
+
+/* Nobody checks a written allocation against others: an overlap waits until the other went. */
+static bool overlaps(const struct world *world, const struct world_gpu *gpu,
+                     const json_t *claim, const struct dra_device *wanted)
+{
+    size_t at = 0;
+
+    return next_overlap(world, gpu, claim, wanted, &at) != NULL;
+}
+
+/* Whether of two claims with one place the other keeps it: somebody else's always does, of ours
+ * the older one, then the first by namespace and name. */
+static bool keeps_place(const struct dra_taken *other, const json_t *claim)
+{
+    static const char *const keys[] = {"creationTimestamp", "namespace", "name"};
+    int order = 0;
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && order == 0; i++)
+        order = strcmp(kube_metadata(other->claim, keys[i]), kube_metadata(claim, keys[i]));
+    return !other->is_ours || order < 0;
+}
+
+/* The claim to which ours has to leave its place, or NULL. Claims come in the order in which
+ * they were written: whoever sees our allocation sees all that was written before it. */
+static const json_t *find_winner(const struct world *world, const struct world_gpu *gpu,
+                                 const json_t *claim, const struct dra_device *device)
+{
+    const struct dra_taken *other;
+    size_t at = 0;
+
+    while ((other = next_overlap(world, gpu, claim, device, &at)))
+        if (keeps_place(other, claim))
+            return other->claim;
+    return NULL;
 }
 
 static void allocate(const struct world *world, const struct world_gpu *gpu,
@@ -524,7 +562,7 @@ static void allocate(const struct world *world, const struct world_gpu *gpu,
 {
     struct dra_find find = partition_of(world, gpu, pod->profile, pod->start);
 
-    if (!find.device.name || !world->sources.fresh || overlaps(world, gpu, &find.device))
+    if (!find.device.name || !world->sources.fresh || overlaps(world, gpu, claim, &find.device))
         return;
     json_t *allocation = json_pack(
         "{s:{s:[{s:s, s:s, s:s, s:s}]}, s:{s:[{s:[{s:s, s:s, s:[s]}]}]}}", "devices", "results",
@@ -538,6 +576,24 @@ static void allocate(const struct world *world, const struct world_gpu *gpu,
     effect->subresource = "status";
     effect->destructive = true; /* it takes the place from others: not on an old view */
     effect->reason = "Allocation";
+}
+
+/* The scheduler, or somebody else, was faster by a moment. The pod is behind its gate still, so
+ * nothing was made at that place for it. */
+static void release(const struct world_pod *pod, const json_t *claim, const json_t *winner,
+                    struct effects *effects)
+{
+    struct effect *effect =
+        effect_patch(effects, &KIND_RESOURCE_CLAIM, claim,
+                     json_pack("{s:{s:n, s:n}}", "status", "allocation", "reservedFor"), true);
+
+    effect->subresource = "status";
+    effect->destructive = true;
+    effect->reason = "AllocationLost";
+    effect_event(effects, &KUBE_POD, pod->meta.json, true, "AllocationLost",
+                 "ResourceClaim %s/%s was given its place on the GPU at the same moment: it "
+                 "waits for another",
+                 kube_metadata(winner, "namespace"), kube_metadata(winner, "name"));
 }
 
 static void lift_gate(const struct world_pod *pod, struct effects *effects)
@@ -574,10 +630,15 @@ static void dra_tend(struct world *world, const struct actuator_gpus *gpus,
                 claim = find_claim(world, &gpus->gpus.data[at], pod->profile, pod->start);
         if (!claim || claim_is_leaving(claim) || !*object_note(claim, NOTE_EXACT))
             continue;
-        if (dra_claim_device(claim, &device))
+        const struct world_gpu *gpu = &gpus->gpus.data[at - 1];
+        bool is_allocated = dra_claim_device(claim, &device);
+        const json_t *winner = is_allocated ? find_winner(world, gpu, claim, &device) : NULL;
+        if (winner)
+            release(pod, claim, winner, effects);
+        else if (is_allocated)
             lift_gate(pod, effects);
         else
-            allocate(world, &gpus->gpus.data[at - 1], pod, claim, effects);
+            allocate(world, gpu, pod, claim, effects);
     }
 }
 

@@ -31,6 +31,7 @@ struct dra_claim {
 /* A device that is allocated to a claim, of whomever; admin access holds nothing. */
 struct dra_taken {
     const char *pool;
+    const json_t *claim;
     int minor;
     bool is_whole; /* the GPU itself; device has no more than its name then */
     bool is_ours;

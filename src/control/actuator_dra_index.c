@@ -216,7 +216,8 @@ static void index_claims(struct world *world, struct dra_index *index)
 
 static void index_result(const json_t *claim, const json_t *result, struct dra_index *index)
 {
-    struct dra_taken taken = {.pool = json_text(result, "pool"), .is_ours = is_ours(claim)};
+    struct dra_taken taken = {
+        .pool = json_text(result, "pool"), .claim = claim, .is_ours = is_ours(claim)};
     const char *name = json_text(result, "device"), *at = name;
 
     if (!is_of_driver(result) || json_is_true(json_object_get(result, "adminAccess")) ||

@@ -68,12 +68,12 @@ static json_t *effects_json(const struct effects *effects)
     for (size_t i = 0; i < effects->items.count; i++) {
         const struct effect *effect = &effects->items.data[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:b, s:O?}", "do",
+            list, json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:s, s:b, s:O?}", "do",
                             effect_names[effect->kind], "kind", effect->object_kind->kind,
                             "namespace", effect->namespace, "name", effect->name, "subresource",
                             effect->subresource, "resourceVersion", effect->resource_version,
-                            "manager", effect->manager, "destructive", effect->destructive,
-                            "body", effect->body));
+                            "manager", effect->manager, "reason", effect->reason, "destructive",
+                            effect->destructive, "body", effect->body));
     }
     return list;
 }

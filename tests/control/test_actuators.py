@@ -327,6 +327,21 @@ def dra_tends():
     answer = probe("dra", **world, claims=[allocated], pods=[gated(["other", ours])])
     equal([(e["kind"], e["body"]) for e in answer["effects"]],
           [("Pod", {"spec": {"schedulingGates": [{"name": "other"}]}})], "then our gate is lifted, and no other")
+    for name, others, back in [
+            ("another on the place", claim("x", device="gpu-3-mig-1g10gb-19-6", ours=False), True),
+            ("another that overlaps it", claim("x", "7g.80gb", 0, "gpu-3-mig-7g80gb-0-0", ours=False), True),
+            ("another that has the whole GPU", claim("x", device="gpu-3", ours=False), True),
+            ("another beside it", claim("x", device="gpu-3-mig-1g10gb-19-5", ours=False), False),
+            ("an older one of ours", claim("a", device="gpu-3-mig-1g10gb-19-6"), True),
+            ("a newer one of ours", claim("d", device="gpu-3-mig-1g10gb-19-6"), False)]:
+        answer = probe("dra", **world, claims=[allocated, others], pods=[gated([ours])])
+        have = [(e["do"], e["kind"], e["name"], e["body"], e.get("subresource"), e["resourceVersion"], e["destructive"])
+                for e in answer["effects"] if e["do"] != "event"]
+        want = [("patch", "ResourceClaim", "c", {"status": {"allocation": None, "reservedFor": None}}, "status", "9", True)]
+        equal(have == want, back, f"dra: allocated, and {name}: {'given back' if back else 'the gate is lifted'}")
+        equal([e["reason"] for e in answer["effects"] if e["do"] == "event"], ["AllocationLost"] if back else [], "and told")
+    equal(probe("dra", **world, claims=[allocated, claim("x", device="gpu-3-mig-1g10gb-19-6", ours=False)],
+                pods=[gated([])])["effects"], [], "dra: without a gate nothing is given back")
     equal(probe("dra", **world, claims=[claim("c")], pods=[gated([])])["effects"], [], "no gate: the scheduler's business")
     leaving = claim("d", "1g.20gb", 6, device="gpu-3-mig-1g20gb-15-6", deletionTimestamp="2026-01-01T00:00:00Z")
     equal(probe("dra", **world, claims=[claim("c"), leaving], pods=[gated([ours])])["effects"], [],
