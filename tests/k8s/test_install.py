@@ -4,9 +4,11 @@
 what is wrong, rights, printer columns, upgrade, and that nothing is left after uninstalling."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import ApiError, Checks, Cluster, program, wait_for  # noqa: E402
@@ -440,6 +442,73 @@ def test_clean_up(cluster, config):
     checks.equal([plural for plural in KINDS if cluster.admin.items(f"{API}/{plural}")], [], "nothing is left")
 
 
+class HookPods:
+    """What a kubelet does with the pods of the clean-up's Job: runs the container's arguments as the
+    pod's service account, which it finds where a pod does, and says how that ended."""
+
+    SHELL = "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && cp -r \"$0\" /run/secrets/kubernetes.io/serviceaccount && exec \"$@\""
+
+    def __init__(self, cluster, namespace):
+        self.cluster = cluster
+        self.namespace = namespace
+        self.ended = {}  # by pod: the process that it was
+        self.closed = threading.Event()
+        self.thread = threading.Thread(target=self.follow, daemon=True)
+        self.thread.start()
+
+    def path(self, rest):
+        return f"/api/v1/namespaces/{self.namespace}/{rest}"
+
+    def follow(self):
+        while not self.closed.wait(0.2):
+            for pod in self.cluster.admin.items(self.path("pods"), labelSelector="app.kubernetes.io/component=cleanup"):
+                if pod["metadata"]["name"] not in self.ended:
+                    self.run(pod)
+
+    def account(self, pod):
+        """The folder that the pod has at /var/run/secrets/kubernetes.io/serviceaccount."""
+        folder = tempfile.mkdtemp(dir=self.cluster.folder)
+        account = pod["spec"]["serviceAccountName"]
+        answer = self.cluster.admin.create(self.path(f"serviceaccounts/{account}/token"), {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": {
+                "apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}}})
+        shutil.copy(self.cluster.authority.certificate, f"{folder}/ca.crt")
+        for name, text in (("token", answer["status"]["token"]), ("namespace", self.namespace)):
+            with open(f"{folder}/{name}", "w") as file:
+                file.write(text)
+        return folder
+
+    def run(self, pod):
+        name, container = pod["metadata"]["name"], pod["spec"]["containers"][0]
+        environment = {"PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                       "KUBERNETES_SERVICE_PORT": str(self.cluster.port)}
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", self.SHELL, self.account(pod), TRANCHE, *container["args"]],
+                              capture_output=True, text=True, timeout=600, env=environment)
+        self.cluster.admin.merge(self.path(f"pods/{name}/status"), {"status": {
+            "phase": "Failed" if done.returncode else "Succeeded", "containerStatuses": [
+                {"name": container["name"], "image": container["image"], "imageID": "", "ready": False, "restartCount": 0,
+                 "state": {"terminated": {"exitCode": done.returncode}}}]}})
+        self.ended[name] = done
+
+    def close(self):
+        self.closed.set()
+        self.thread.join()
+
+
+def test_hook(cluster):
+    """helm uninstall runs the clean-up as a Job before anything is deleted."""
+    cluster.admin.create(collection("gpupools"), dict(body("gpupools", {}), metadata={
+        "name": "held", "finalizers": ["tranche.dev/finalizer"]}))
+    pods = HookPods(cluster, "blue")
+    done = helm(cluster, "uninstall", "tranche", "-n", "blue")
+    pods.close()
+    ended = list(pods.ended.values())
+    checks.ok(done.returncode == 0, "helm uninstall, with its hook", done.stderr)
+    checks.equal([one.returncode for one in ended], [0], "the hook's pod ran the clean-up once, with its own account")
+    print("".join(f"# {line}\n" for line in (ended[0].stdout + ended[0].stderr).splitlines()), end="")
+    checks.ok(not cluster.admin.find("/apis/batch/v1/namespaces/blue/jobs/tranche-cleanup"), "its Job is gone")
+
+
 def test_plain_uninstall(cluster):
     done = cluster.kubectl("delete", "-f", f"{ROOT}/deploy/install.yaml", "--wait=false", check=False)
     checks.equal(done.returncode, 0, "kubectl delete -f install.yaml")
@@ -467,22 +536,22 @@ def test_chart(cluster):
     checks.equal(cluster.admin.get(deployment)["spec"]["replicas"], 3, "three replicas")
     note = cluster.admin.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpupools.tranche.dev")
     checks.ok(note["metadata"]["annotations"]["tranche.dev/schema-hash"] != "old", "the upgrade brings the definitions along")
-    # No kubelet runs the hook's Job here: the clean-up itself is tested above.
     done = helm(cluster, "uninstall", "tranche", "-n", "blue", "--no-hooks")
     checks.ok(done.returncode == 0, "helm uninstall", done.stderr)
     wait_for("deletion", lambda: all(name.startswith(("customresourcedefinition", "namespace/")) for name in ours(cluster)))
     checks.ok(cluster.admin.find(f"{collection('gpupools')}/kept"), "definitions and objects stay (crds.keep)")
     cluster.kubectl("delete", "crd", *[f"{kind}.tranche.dev" for kind in KINDS])
-    done = helm(cluster, "install", "tranche", CHART, "-n", "blue", *settings, "--set", "crds.keep=false")
+    done = helm(cluster, "install", "tranche", CHART, "-n", "blue", *settings, "--set", "crds.keep=false", "--set", "cleanup.waitSeconds=1")
     checks.ok(done.returncode == 0, "helm install again", done.stderr)
-    done = helm(cluster, "uninstall", "tranche", "-n", "blue", "--no-hooks")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
+    test_hook(cluster)
     wait_for("deletion", lambda: not ours(cluster))
     checks.ok(True, "nothing is left with crds.keep=false")
 
 
 def main():
     test_values()
-    with Cluster(controllers="namespace-controller,serviceaccount-controller,garbage-collector-controller,validatingadmissionpolicy-status-controller") as cluster:
+    with Cluster(controllers="namespace-controller,serviceaccount-controller,garbage-collector-controller,job-controller,validatingadmissionpolicy-status-controller") as cluster:
         test_plain(cluster)
         test_schemas(cluster)
         test_defaults(cluster)
