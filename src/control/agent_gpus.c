@@ -12,13 +12,18 @@
 #include "gpu/apply.h"
 #include "gpu/journal.h"
 
+/* Xids that the work on a GPU causes, not the GPU: those that NVIDIA's device plugin passes
+ * over too. */
+static const unsigned long long application_xids[] = {13, 31, 43, 45, 68, 109};
+
 struct agent_gpus {
     struct agent_gpus_options options;
     struct gpu_driver driver; /* closed between failures */
     /* As listed last: a GPU that fell off the bus makes the list fail. */
     struct gpu_identity *identities;
     size_t identity_count;
-    bool begun; /* a journal of an earlier process was looked for */
+    struct gpu_xid_list broken; /* the first of each GPU; since the driver was opened */
+    bool begun;                 /* a journal of an earlier process was looked for */
 };
 
 struct agent_gpus *agent_gpus_new(const struct agent_gpus_options *options)
@@ -35,6 +40,7 @@ void agent_gpus_free(struct agent_gpus *gpus)
     if (!gpus)
         return;
     gpu_driver_close(&gpus->driver);
+    gpu_xid_list_done(&gpus->broken);
     free(gpus->identities);
     free(gpus);
 }
@@ -343,6 +349,49 @@ static void write_cdis(const struct agent_gpus *gpus, const struct gpu *gpu,
     }
 }
 
+static const struct gpu_xid *find_broken(const struct agent_gpus *gpus, const char *uuid)
+{
+    for (size_t i = 0; i < gpus->broken.items.count; i++)
+        if (!strcmp(gpus->broken.items.data[i].uuid, uuid))
+            return &gpus->broken.items.data[i];
+    return NULL;
+}
+
+static bool is_of_application(const struct gpu_xid *xid)
+{
+    for (size_t i = 0; i < sizeof application_xids / sizeof *application_xids; i++)
+        if (application_xids[i] == xid->number)
+            return true;
+    return false;
+}
+
+/* Notes which GPUs reported a critical error. A driver that cannot tell has none. */
+static void hear(struct agent_gpus *gpus)
+{
+    struct gpu_xid_list xids = {0};
+    struct error err;
+
+    if (gpus->driver.ops->take_xids)
+        (void)gpus->driver.ops->take_xids(gpus->driver.self, &xids, &err);
+    for (size_t i = 0; i < xids.items.count; i++)
+        if (!is_of_application(&xids.items.data[i]) &&
+            !find_broken(gpus, xids.items.data[i].uuid))
+            vec_add(&gpus->broken.items, xids.items.data[i]);
+    gpu_xid_list_done(&xids);
+}
+
+/* It is left out as if it were lost: what still runs there goes on, and is moved away. */
+static void say_broken(const struct gpu_xid *xid, bool ordered, struct agent_findings *findings)
+{
+    CLEANUP(str_done) struct str text = STR_EMPTY;
+
+    str_addf(&text,
+             "%s reported Xid %llu and is left out until the driver or the agent starts anew",
+             xid->uuid, xid->number);
+    say(findings, ordered ? AGENT_FAILED : AGENT_SYNCED, text.bytes);
+    findings->lost++;
+}
+
 /* Reads one GPU. False when it is lost. */
 static bool look_at(struct agent_gpus *gpus, const struct gpu_identity *identity,
                     const struct agent_order *order, struct agent_findings *findings,
@@ -352,8 +401,13 @@ static bool look_at(struct agent_gpus *gpus, const struct gpu_identity *identity
     const struct mig_board *board = mig_board_by_pci(identity->pci_device_id);
     const struct node_gpu *ordered =
         order->change ? node_gpu_find(order->gpus, order->count, identity->uuid) : NULL;
+    const struct gpu_xid *xid = find_broken(gpus, identity->uuid);
     struct error err;
 
+    if (xid) {
+        say_broken(xid, ordered != NULL, findings);
+        return true; /* the driver is there */
+    }
     if (gpu_inventory_read_one(&gpus->driver, identity, &inventory, &err)) {
         say(findings, ordered ? AGENT_FAILED : AGENT_SYNCED, err.text);
         findings->lost++;
@@ -396,15 +450,27 @@ static void look(struct agent_gpus *gpus, const struct agent_order *order,
 
 /* --- the whole --- */
 
-/* The driver open, its GPUs listed. */
-static int reach(struct agent_gpus *gpus, struct error *err)
+/* GPUs that were reset meanwhile are not broken any more. */
+static int open_driver(struct agent_gpus *gpus, struct error *err)
 {
     struct gpu_driver_options how = {.kind = gpus->options.kind,
                                      .library = gpus->options.library};
+    int r = gpu_driver_open(&how, &gpus->driver, err);
+
+    if (!r) {
+        vec_clear(&gpus->broken.items);
+        hear(gpus); /* from now on */
+    }
+    return r;
+}
+
+/* The driver open, its GPUs listed. */
+static int reach(struct agent_gpus *gpus, struct error *err)
+{
     CLEANUP(free_ptr) struct gpu_identity *identities = NULL;
     size_t count;
 
-    int r = gpus->driver.ops ? 0 : gpu_driver_open(&how, &gpus->driver, err);
+    int r = gpus->driver.ops ? 0 : open_driver(gpus, err);
     if (r)
         return r;
     r = gpus->driver.ops->list(gpus->driver.self, &identities, &count, err);
@@ -506,6 +572,7 @@ void agent_gpus_work(struct agent_gpus *gpus, const struct agent_order *order,
         *ret = findings;
         return;
     }
+    hear(gpus);
     if (order->change)
         change(gpus, order, &findings);
     if (gpus->driver.ops)

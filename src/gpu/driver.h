@@ -119,6 +119,15 @@ struct gpu_process_list {
     VEC(struct gpu_process) items;
 };
 
+/* A critical error of a GPU, by NVIDIA's number. */
+struct gpu_xid {
+    char uuid[GPU_TEXT_SIZE];
+    unsigned long long number;
+};
+struct gpu_xid_list {
+    VEC(struct gpu_xid) items;
+};
+
 /* Which thing a reading is of. gi and ci GPU_NO_INSTANCE: the whole GPU. */
 struct gpu_entity {
     const char *uuid; /* of the GPU */
@@ -179,6 +188,9 @@ struct gpu_driver_ops {
     /* One reading; E_UNSUPPORTED when this level or driver cannot have it. */
     int (*read)(void *self, const struct gpu_entity *entity, enum gpu_reading reading,
                 double *ret_value, struct error *err);
+    /* Appends the critical errors since the last call; the first one begins to listen. Does not
+     * wait. E_UNSUPPORTED where the driver cannot tell. NULL: the same. */
+    int (*take_xids)(void *self, struct gpu_xid_list *xids, struct error *err);
     /* Takes a GPM sample of the GPU, a GPU instance or a compute instance; *ret_sample is freed
      * with gpm_free. E_UNSUPPORTED before Hopper. */
     int (*gpm_sample)(void *self, const struct gpu_entity *entity, void **ret_sample,
@@ -201,6 +213,7 @@ struct gpu_driver {
 void gpu_driver_close(struct gpu_driver *driver);
 /* Frees the list. */
 void gpu_process_list_done(struct gpu_process_list *list);
+void gpu_xid_list_done(struct gpu_xid_list *list);
 
 enum gpu_driver_kind { GPU_DRIVER_NVML, GPU_DRIVER_SIM, GPU_DRIVER_KIND_COUNT };
 

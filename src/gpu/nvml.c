@@ -303,8 +303,9 @@ static void op_close(void *self)
         .ci_profiles = nvml_ci_profiles, .create_gi = nvml_create_gi,                          \
         .destroy_gi = nvml_destroy_gi, .create_ci = nvml_create_ci,                            \
         .destroy_ci = nvml_destroy_ci, .processes = nvml_processes, .read = nvml_read,         \
-        .gpm_sample = nvml_gpm_sample, .gpm_metrics = nvml_gpm_metrics,                        \
-        .gpm_free = nvml_gpm_free, .version = op_version, .close = op_close                    \
+        .take_xids = nvml_take_xids, .gpm_sample = nvml_gpm_sample,                            \
+        .gpm_metrics = nvml_gpm_metrics, .gpm_free = nvml_gpm_free, .version = op_version,     \
+        .close = op_close                                                                      \
     }
 
 static const struct gpu_driver_ops ops[GPU_DRIVER_KIND_COUNT] = {
@@ -373,6 +374,11 @@ void gpu_driver_close(struct gpu_driver *driver)
     if (driver->ops)
         driver->ops->close(driver->self);
     *driver = (struct gpu_driver){0};
+}
+
+void gpu_xid_list_done(struct gpu_xid_list *list)
+{
+    vec_done(&list->items);
 }
 
 void gpu_process_list_done(struct gpu_process_list *list)

@@ -230,6 +230,8 @@ int nvml_library_open(const struct gpu_driver_options *options, struct nvml *ret
 
 void nvml_library_close(struct nvml *nvml)
 {
+    if (nvml->events)
+        nvml->call.nvmlEventSetFree(nvml->events);
     if (nvml->initialised)
         nvml->call.nvmlShutdown();
     if (nvml->library)

@@ -21,7 +21,8 @@ struct nvml_functions {
 struct nvml {
     void *library; /* of dlopen() */
     bool initialised;
-    bool has_mig; /* every function of need MIG was found */
+    bool has_mig;          /* every function of need MIG was found */
+    nvmlEventSet_t events; /* NULL: nobody asked for them yet */
     struct nvml_functions call;
 };
 
@@ -60,6 +61,7 @@ int nvml_list_profiles(const struct nvml *nvml, nvmlDevice_t device, const char 
 /* gpu_driver_ops, see driver.h; self is a struct nvml. */
 int nvml_mig_mode(void *self, const char *uuid, struct gpu_mig_mode *ret_mode,
                   struct error *err);
+int nvml_take_xids(void *self, struct gpu_xid_list *xids, struct error *err);
 int nvml_instances(void *self, const char *uuid, struct gpu_gi_list *ret_list,
                    struct error *err);
 int nvml_ci_profiles(void *self, const char *uuid, uint32_t gi,

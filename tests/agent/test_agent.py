@@ -277,6 +277,31 @@ def test_lost_gpu():
         checks.equal(found_layouts(state), ["2g.10gb@2", "1g.5gb@0"], "a GPU that is back is back")
 
 
+def test_xid():
+    """A critical error of one GPU: the others go on; after the next start it is looked at anew."""
+    with World() as world:
+        box = world.box.start()
+        world.ask(["1g.5gb@0", "1g.5gb@0"])
+        world.wait_reason("AsOrdered")
+        box.sim("xid", "1", "31")
+        check_rest(world)
+        checks.equal(found_layouts(world.state()), ["1g.5gb@0", "1g.5gb@0"], "an Xid of an application changes nothing")
+        box.sim("xid", "1", "48")
+        state = world.wait_reason("Failed")
+        checks.equal([one["uuid"] for one in state["status"]["gpus"]], world.gpus[:1], "a GPU with a critical Xid leaves the inventory")
+        checks.ok(f"{world.gpus[1]} reported Xid 48" in state["status"]["message"], "and is named", state["status"]["message"])
+        world.ask(["2g.10gb@2", "2g.10gb@2"])
+        wait_for("the other one", lambda: found_layouts(world.spoken()) == ["2g.10gb@2"], box.tail)
+        checks.equal(box.layouts(), ["2g.10gb@2", "1g.5gb@0"], "it is changed no more, the other one is")
+        box.sim("xid", "0", "79")
+        wait_for("none", lambda: world.spoken() and not world.spoken()["status"]["gpus"], box.tail)
+        checks.equal(reason(world.state()), "Failed", "all broken: an empty inventory, not a missing driver")
+        box.end()
+        box.start()
+        state = world.wait_reason("AsOrdered")
+        checks.equal(found_layouts(state), ["2g.10gb@2", "2g.10gb@2"], "started anew, it looks anew")
+
+
 def test_driver_gone():
     with World() as world:
         box = world.box
@@ -307,6 +332,7 @@ def test_whole_boards():
 
 
 for test in (test_life, test_others_are_left_alone, test_in_use, test_epoch, test_conflict, test_no_dra,
-             test_malformed, test_foreign_change, test_one_gpu_fails, test_lost_gpu, test_driver_gone, test_whole_boards):
+             test_malformed, test_foreign_change, test_one_gpu_fails, test_lost_gpu, test_xid, test_driver_gone,
+             test_whole_boards):
     test()
 checks.finish()
