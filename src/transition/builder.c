@@ -15,7 +15,7 @@ void builder_init(struct builder *builder, const struct work *work,
     builder->services = xcalloc(transition->services.count, sizeof *builder->services);
     for (size_t s = 0; s < transition->services.count; s++)
         builder->services[s].slack_rps =
-            fmax(work->services[s].capacity_rps - work->services[s].floor_rps, 0);
+            fmaxl(work->services[s].capacity_rps - work->services[s].floor_rps, 0);
     for (size_t g = 0; g < work->layouts.count; g++) {
         struct builder_gpu *gpu = vec_push(&builder->gpus);
         const struct mig_layout *layout = &work->layouts.data[g];
@@ -255,8 +255,8 @@ static void spend(struct builder *builder, struct builder_service *service, doub
                   double floor_rps)
 {
     assert(rate_rps >= 0 && service->slack_rps >= 0);
-    double need = rate_rps - service->slack_rps;
-    service->slack_rps = fmax(service->slack_rps - rate_rps, 0);
+    double need = (double)(rate_rps - service->slack_rps);
+    service->slack_rps = fmaxl(service->slack_rps - rate_rps, 0);
     while (!work_fits(need, 0, fmax(floor_rps, rate_rps))) {
         assert(service->spent < service->ready.count);
         builder_also_after(builder, service->ready.data[service->spent]);

@@ -30,10 +30,10 @@ struct builder_gpu {
 
 /* Rates that became ready and are not spent yet. */
 struct builder_service {
-    double slack_rps; /* may be done without from the beginning */
-    VEC(int) ready;   /* starts in the order they became ready */
-    size_t spent;     /* of `ready`: all used up before this one */
-    double left_rps;  /* of ready[spent] */
+    long double slack_rps; /* may be done without from the beginning */
+    VEC(int) ready;        /* starts in the order they became ready */
+    size_t spent;          /* of `ready`: all used up before this one */
+    double left_rps;       /* of ready[spent] */
 };
 
 struct builder {

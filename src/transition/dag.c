@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "transition/schedule.h"
+#include "transition/sequence.h"
 #include "transition/weaken.h"
 
 enum { SPARES_UNLIMITED = 1 << 20 };
@@ -69,29 +70,54 @@ static bool is_better(const struct attempt *a, const struct attempt *b)
     return a->actions.count < b->actions.count;
 }
 
-/* Plays one way; the transition's GPUs are as before afterwards. */
+/* Takes the actions and GPUs out of the transition, whose GPUs are as before afterwards. */
+static void take_out(struct transition *transition, size_t gpus, struct attempt *ret_attempt)
+{
+    *ret_attempt = (struct attempt){.spares = (int)(transition->gpus.count - gpus),
+                                    .makespan_seconds = transition_makespan(transition)};
+    for (size_t i = 0; i < transition->actions.count; i++)
+        vec_add(&ret_attempt->actions, transition->actions.data[i]);
+    for (size_t g = 0; g < transition->gpus.count; g++)
+        vec_add(&ret_attempt->gpus, transition->gpus.data[g]);
+    vec_clear(&transition->actions);
+    transition->gpus.count = gpus;
+}
+
+/* Plays one way. */
 static int try_way(const struct work *work, const struct schedule_options *way, bool weaken,
                    struct attempt *ret_attempt, struct error *err)
 {
     struct transition *transition = work->transition;
     assert(transition->actions.count == 0);
     size_t gpus = transition->gpus.count;
-    struct attempt attempt = {0};
-    int rc = schedule_run(work, way, &attempt.spares, err);
+    int spares, rc = schedule_run(work, way, &spares, err);
     if (rc == 0 && weaken)
         transition_weaken(work);
-    attempt.makespan_seconds = rc < 0 ? 0 : transition_makespan(transition);
-    for (size_t i = 0; i < transition->actions.count; i++)
-        vec_add(&attempt.actions, transition->actions.data[i]);
-    for (size_t g = 0; g < transition->gpus.count; g++)
-        vec_add(&attempt.gpus, transition->gpus.data[g]);
-    vec_clear(&transition->actions);
-    transition->gpus.count = gpus;
+    take_out(transition, gpus, ret_attempt);
     if (rc < 0)
-        attempt_done(&attempt);
-    else
-        *ret_attempt = attempt;
+        attempt_done(ret_attempt);
     return rc;
+}
+
+/* A sequence that borrows `spares` GPUs, all of one board. */
+static bool try_search(const struct work *work, const struct transition_options *options,
+                       int spares, struct attempt *ret_attempt)
+{
+    struct transition *transition = work->transition;
+    size_t gpus = transition->gpus.count;
+    bool found = false;
+    for (size_t g = 0; !found && g < gpus; g++) {
+        const struct mig_board *board = transition->gpus.data[g].board;
+        bool tried = spares == 0 && g > 0;
+        for (size_t i = 0; i < g; i++)
+            tried |= transition->gpus.data[i].board == board;
+        found = !tried && sequence_search(work, options->times, spares, board);
+    }
+    if (!found)
+        return false;
+    transition_weaken(work);
+    take_out(transition, gpus, ret_attempt);
+    return true;
 }
 
 static const struct effort *effort_for(const struct work *work)
@@ -134,6 +160,26 @@ static int try_ways(const struct work *work, const struct transition_options *op
     return rc;
 }
 
+/* The best of the ways, or what a search finds with fewer borrowed GPUs, `spares_min` at
+ * least. */
+static int find_best(const struct work *work, const struct transition_options *options,
+                     int spares_min, int spares, struct attempt *ret_best, struct error *err)
+{
+    int rc = try_ways(work, options, spares, ret_best, err);
+    int fewer = rc == 0 ? ret_best->spares - 1 : spares;
+    struct attempt attempt;
+    if (rc < 0 && rc != -E_NO)
+        return rc;
+    for (; fewer >= spares_min && try_search(work, options, fewer, &attempt);
+         fewer = attempt.spares - 1) {
+        if (rc == 0)
+            attempt_done(ret_best);
+        *ret_best = attempt;
+        rc = 0;
+    }
+    return rc;
+}
+
 static void take(struct transition *transition, struct attempt *best)
 {
     vec_done(&transition->actions);
@@ -162,7 +208,7 @@ int dag_plan(struct transition *transition, const struct transition_options *opt
     if (rc < 0)
         return rc;
     transition->algorithm = "dag";
-    rc = try_ways(&work, options, options->spare, &best, err);
+    rc = find_best(&work, options, 0, options->spare, &best, err);
     if (rc == 0) {
         take(transition, &best);
         if (!effort_for(&work)->weaken_all)
@@ -170,7 +216,8 @@ int dag_plan(struct transition *transition, const struct transition_options *opt
         transition_finish(transition, true);
     } else {
         struct attempt enough;
-        if (try_ways(&work, options, SPARES_UNLIMITED, &enough, NULL) == 0) {
+        if (find_best(&work, options, options->spare + 1, SPARES_UNLIMITED, &enough, NULL) ==
+            0) {
             rc = say_how_many(enough.spares, err);
             attempt_done(&enough);
         }

@@ -121,7 +121,7 @@ void schedule_release(struct schedule *schedule, int index)
 /* Whether the service can do without `rate` more, `kept` set aside. */
 static bool has_room(const struct schedule *schedule, int service, double rate, double kept)
 {
-    return service < 0 || work_fits(rate + kept, schedule->slack_rps[service],
+    return service < 0 || work_fits(rate + kept, (double)schedule->slack_rps[service],
                                     schedule->work->services[service].floor_rps);
 }
 
@@ -444,7 +444,7 @@ static void schedule_init(struct schedule *schedule, const struct work *work,
                                   .options = options,
                                   .transition = work->transition,
                                   .rng = rng_seed(options->seed),
-                                  .slack_rps = xcalloc(services, sizeof(double)),
+                                  .slack_rps = xcalloc(services, sizeof(long double)),
                                   .useful_rps = xcalloc(services, sizeof(double)),
                                   .promised_rps = xcalloc(services, sizeof(double)),
                                   .no_hole = xcalloc(services, sizeof(bool))};
@@ -452,7 +452,7 @@ static void schedule_init(struct schedule *schedule, const struct work *work,
     schedule->builder.group = GROUP_REPARTITION;
     for (size_t s = 0; s < services; s++)
         schedule->slack_rps[s] =
-            fmax(work->services[s].capacity_rps - work->services[s].floor_rps, 0);
+            fmaxl(work->services[s].capacity_rps - work->services[s].floor_rps, 0);
     for (size_t g = 0; g < work->layouts.count; g++)
         ((struct schedule_gpu *)vec_push(&schedule->gpus))->layout = work->layouts.data[g];
     for (size_t i = 0; i < work->leaving.count; i++)

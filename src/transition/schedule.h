@@ -93,10 +93,10 @@ struct schedule {
     VEC(struct arrival) arrivals;
     VEC(struct schedule_gpu) gpus;
     VEC(struct group) groups;
-    double *slack_rps;    /* of each service: ready above the floor */
-    double *useful_rps;   /* … of its useful tenants that are there */
-    double *promised_rps; /* … of temporary instances, less what groups will take */
-    bool *no_hole;        /* … there is no place for a temporary instance of it */
+    long double *slack_rps; /* of each service: ready above the floor */
+    double *useful_rps;     /* … of its useful tenants that are there */
+    double *promised_rps;   /* … of temporary instances, less what groups will take */
+    bool *no_hole;          /* … there is no place for a temporary instance of it */
     int temporaries, spares;
 };
 

@@ -49,7 +49,7 @@ static void add_need(const struct schedule *schedule, struct needs *needs,
     }
     struct need *need = &needs->list[i];
     need->rate_rps += tenant->serving.rate_rps;
-    double room = schedule->slack_rps[service] + schedule->promised_rps[service];
+    double room = (double)schedule->slack_rps[service] + schedule->promised_rps[service];
     need->lack_rps =
         work_fits(need->rate_rps, room, schedule->work->services[service].floor_rps)
             ? 0
@@ -304,7 +304,7 @@ static bool release_anything(struct schedule *schedule)
                 tenant->useful != useful)
                 continue;
             if (service >= 0 &&
-                !work_fits(tenant->serving.rate_rps, schedule->slack_rps[service],
+                !work_fits(tenant->serving.rate_rps, (double)schedule->slack_rps[service],
                            schedule->work->services[service].floor_rps))
                 continue;
             schedule_release(schedule, (int)i);
@@ -335,7 +335,8 @@ static int explain(const struct schedule *schedule, const struct group *group,
         "gives %.9g rps; it may do without %.9g, and no hole takes the rest "
         "(GPU %s)",
         slot.bytes, schedule->transition->services.data[need->service].name, need->rate_rps,
-        fmax(schedule->slack_rps[need->service], 0), schedule->transition->gpus.data[gpu].id);
+        fmax((double)schedule->slack_rps[need->service], 0),
+        schedule->transition->gpus.data[gpu].id);
 }
 
 static void borrow(struct schedule *schedule, const struct group *group)

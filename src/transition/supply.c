@@ -237,7 +237,7 @@ static void add_givers_and_takers(struct supply *supply, const struct work *work
     for (size_t s = 0; s < transition->services.count; s++) {
         const struct work_service *here = &work->services[s];
         double scale = sums[s] > 0 ? WHOLE / sums[s] : 0;
-        double slack = fmax(here->capacity_rps - here->floor_rps, 0);
+        double slack = fmax((double)(here->capacity_rps - here->floor_rps), 0);
         struct supply_giver giver = {-1, llround(slack * scale)};
         vec_add(&supply->services[s].givers, giver);
         supply->services[s].lack_max = llround(TOLERANCE * here->floor_rps * scale);
@@ -296,7 +296,7 @@ static void deal_all(struct supply *supply, const struct work *work)
     double *sums = xcalloc(transition->services.count, sizeof *sums);
     int *giver_of = xcalloc(transition->actions.count, sizeof *giver_of);
     for (size_t s = 0; s < transition->services.count; s++)
-        sums[s] = work->services[s].capacity_rps;
+        sums[s] = (double)work->services[s].capacity_rps;
     for (size_t i = 0; i < transition->actions.count; i++)
         if (transition->actions.data[i].service >= 0)
             sums[transition->actions.data[i].service] += transition->actions.data[i].rate_rps;

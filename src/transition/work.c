@@ -164,7 +164,7 @@ static int check_floor(const struct work *work, struct error *err)
     const struct transition *transition = work->transition;
     for (size_t s = 0; s < transition->services.count; s++) {
         const struct transition_service *service = &transition->services.data[s];
-        double given[2] = {work->services[s].capacity_rps, 0};
+        double given[2] = {(double)work->services[s].capacity_rps, 0};
         for (size_t i = 0; i < transition->to.gpus.count; i++)
             for (size_t j = 0; j < transition->to.gpus.data[i].instances.count; j++) {
                 const struct plan_instance *instance =

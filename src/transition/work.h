@@ -33,7 +33,7 @@ struct work_option {
 };
 
 struct work_service {
-    double capacity_rps; /* of from */
+    long double capacity_rps; /* of from; a difference of large sums must be good to 1e-11 */
     double floor_rps;
     VEC(struct work_option) options; /* smallest profile first */
 };
