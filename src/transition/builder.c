@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+static const double DUST = 1e-13; /* of a rate: far below the tolerance of work_fits() */
 enum { OCCUPANTS_TRACKED = 128, OCCUPANTS_TRIED = 20 };
 
 void builder_init(struct builder *builder, const struct work *work,
@@ -250,17 +251,20 @@ void builder_ready(struct builder *builder, int start)
     vec_add(&service->ready, start);
 }
 
-/* Takes what the drain needs from the slack, then from starts in the order of readiness. */
+/* Takes what the drain needs from the slack, then from starts in the order of readiness. What
+ * is left of either by rounding is left out: nobody need wait for it. */
 static void spend(struct builder *builder, struct builder_service *service, double rate_rps,
                   double floor_rps)
 {
     assert(rate_rps >= 0 && service->slack_rps >= 0);
-    double need = (double)(rate_rps - service->slack_rps);
+    double scale = fmax(floor_rps, rate_rps), need = rate_rps;
+    if (service->slack_rps > DUST * scale)
+        need = (double)(rate_rps - service->slack_rps);
     service->slack_rps = fmaxl(service->slack_rps - rate_rps, 0);
-    while (!work_fits(need, 0, fmax(floor_rps, rate_rps))) {
+    while (!work_fits(need, 0, scale)) {
         assert(service->spent < service->ready.count);
         builder_also_after(builder, service->ready.data[service->spent]);
-        if (service->left_rps > need) {
+        if (service->left_rps - need > DUST * scale) {
             service->left_rps -= need;
             return;
         }
