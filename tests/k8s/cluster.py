@@ -100,28 +100,32 @@ class Process:
     def running(self):
         return self.child is not None and self.child.poll() is None
 
+    # Another thread may start it again as soon as it has ended: `child` is then another one.
+
     def signal(self, number):
         if self.running():
             self.child.send_signal(number)
 
     def kill(self):
         """SIGKILL, to the whole of its session: a wrapper's child too."""
-        if self.child is None:
+        child = self.child
+        if child is None:
             return
         try:
-            os.killpg(self.child.pid, signal.SIGKILL)
+            os.killpg(child.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.child.wait()
+        child.wait()
 
     def end(self, timeout_s=BOUND_S):
         """SIGTERM, then SIGKILL. The exit status."""
+        child = self.child
         self.signal(signal.SIGTERM)
         try:
-            self.child.wait(timeout_s)
+            child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-        return self.child.returncode
+        return child.returncode
 
     def stop_signal(self):
         self.signal(signal.SIGSTOP)
