@@ -177,27 +177,37 @@ def is_gone(cluster, version):
     return event.get("type") == "ERROR" and event["object"]["code"] == 410
 
 
+def forget(cluster, proxy, watched, attempt):
+    """The server is started anew while a client waits to resume."""
+    version = cluster.admin.get(PATH)["metadata"]["resourceVersion"]
+    held = proxy.fault("GET", "watch=", hold_request=True)
+    proxy.cut_all()
+    wait_for("the request", lambda: held.hits)
+    cluster.admin.delete(f"{PATH}/w7")
+    watched.put("w1", gone=attempt)
+    watched.put("new", gone=attempt)
+    cluster.compact()
+    cluster.api.kill()
+    cluster.api.start()
+    cluster.wait_ready()
+    wait_for("410", lambda: is_gone(cluster, version))
+    held.release()
+
+
 def test_gone(cluster):
-    """The server is started anew while a client waits to resume: its version is too old then."""
+    """A version that is too old. The request that waits can be on a connection that is cut too: the
+    client lists then, and resumes nothing; once more in that case."""
     proxy = cluster.proxy()
     with Watched(cluster, proxy) as watched:
-        version = cluster.admin.get(PATH)["metadata"]["resourceVersion"]
-        held = proxy.fault("GET", "watch=", hold_request=True)
-        proxy.cut_all()
-        wait_for("the request", lambda: held.hits)
-        cluster.admin.delete(f"{PATH}/w7")
-        watched.put("w1", gone=1)
-        watched.put("new", gone=1)
-        cluster.compact()
-        cluster.api.kill()
-        cluster.api.start()
-        cluster.wait_ready()
-        wait_for("410", lambda: is_gone(cluster, version))
-        held.release()
+        for attempt in range(5):
+            forget(cluster, proxy, watched, attempt)
+            watched.converged()
+            if watched.cache()["expired"]:
+                break
         watched.hear("deleted", "w7")
         ok(watched.converged(), "410: it lists anew and makes up what it missed")
         counts = watched.cache()
-        equal((counts["expired"], counts["lists"]), (1, 2), "(it was 410)")
+        ok(counts["expired"] == 1 and counts["lists"] >= 2, "(it was 410)", counts)
     proxy.close()
 
 
