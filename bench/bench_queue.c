@@ -29,7 +29,8 @@ int main(int argc, char **argv)
         double saturation = queue_saturation_rps(&made.server);
         clock_t start = clock();
         double promise =
-            queue_promise_rps(model, &made.server, &made.objective, saturation * 1.02);
+            queue_promise_rps(model, &made.server, &made.objective,
+                              &(struct queue_wanted){.limit_rps = saturation * 1.02});
         milliseconds[cases] = (double)(clock() - start) * 1000 / CLOCKS_PER_SEC;
         if (promise == 0)
             continue;

@@ -185,6 +185,16 @@ static bool is_better(const struct problem_option *a, const struct problem_optio
     return a->batch != b->batch ? a->batch < b->batch : a->procs < b->procs;
 }
 
+/* Fills in the latency of an option where the rule leaves it to be predicted. */
+static void predict(const struct rule *rule, const struct rule_query *query,
+                    struct problem_option *option)
+{
+    struct rule_query of = *query;
+    of.row = option->row;
+    if (rule->queue && query->service->task == TASK_INFERENCE && isnan(option->latency_ms))
+        option->latency_ms = rule_predict_ms(rule, &of, option->rate_rps);
+}
+
 static void note_reason(struct reasons *reasons, const struct rule_promise *promise)
 {
     reasons->out_of_memory |= promise->verdict == RULE_OUT_OF_MEMORY;
@@ -195,7 +205,24 @@ static void note_reason(struct reasons *reasons, const struct rule_promise *prom
         reasons->nearest_latency_ms = promise->latency_ms;
 }
 
-/* Puts the best promise of the rows into *best, and why the others fell short. */
+/* Why no row serves. */
+static struct reasons find_reasons(const struct rule *rule, struct rule_query *query)
+{
+    struct reasons reasons = {.nearest_latency_ms = NAN};
+    for (int i = 0; i < query->sibling_count; i++) {
+        query->row = query->siblings[i];
+        struct rule_promise promise = rule_apply(rule, query);
+        struct problem_option option = {.row = query->row, .latency_ms = promise.latency_ms};
+        if (promise.verdict == RULE_TOO_SLOW)
+            predict(rule, query, &option);
+        promise.latency_ms = option.latency_ms;
+        note_reason(&reasons, &promise);
+    }
+    return reasons;
+}
+
+/* Puts the best promise of the rows into *best, and why the others fell short when there is
+ * none. Predicted latencies are dear: only those that are shown or decide are worked out. */
 static void answer(const struct rule *rule, struct rule_query *query,
                    struct problem_option *best, struct reasons *reasons)
 {
@@ -206,7 +233,6 @@ static void answer(const struct rule *rule, struct rule_query *query,
         query->enough_rps = best->rate_rps;
         const struct measurement *row = &rule->rows->rows.data[query->row];
         struct rule_promise promise = rule_apply(rule, query);
-        note_reason(reasons, &promise);
         if (promise.verdict != RULE_USABLE)
             continue;
         struct problem_option option = {.row = query->row,
@@ -215,9 +241,17 @@ static void answer(const struct rule *rule, struct rule_query *query,
                                         .rate_rps = promise.rate_rps,
                                         .latency_ms = promise.latency_ms,
                                         .max_wait_ms = query->service->max_wait_ms};
+        if (best->row >= 0 && option.rate_rps == best->rate_rps) {
+            predict(rule, query, &option);
+            predict(rule, query, best);
+        }
         if (is_better(&option, best))
             *best = option;
     }
+    if (best->row >= 0)
+        predict(rule, query, best);
+    else
+        *reasons = find_reasons(rule, query);
 }
 
 /* A piece of work: one question on one pair. It writes to its own cells alone. */

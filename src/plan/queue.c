@@ -21,6 +21,9 @@ enum { SEARCH_STEPS_MAX = 60 };
  * after days. */
 static const double SATURATION_MARGIN = 1e-4;
 
+/* To which a predicted percentile is searched, relative. */
+static const double PERCENTILE_WIDTH = 5e-5;
+
 /* The contract's, relative: a batch that waits out max_wait often ends just at the objective,
  * which is a quarter of it plus the batch's time, and then is not late. */
 static const double TOLERANCE = 1e-9;
@@ -123,19 +126,61 @@ struct range {
     double low, low_excess, high, high_excess;
 };
 
-/* Narrows to a relative width by regula falsi (Illinois) with a bisection now and then. */
-static void narrow(struct search *search, struct range *range, double width)
+/* The step of four significant digits at a value > 0. */
+static double grid_step(double value)
+{
+    return pow(10, floor(log10(value)) - 3);
+}
+
+/* A whole multiple of the step, exact where the step is a power of a tenth. */
+static double grid_point(double steps, double unit)
+{
+    return unit < 1 ? steps / round(1 / unit) : steps * unit;
+}
+
+/* Down to four significant digits. */
+static double round_down(double value)
+{
+    if (!(value > 0))
+        return 0;
+    double unit = grid_step(value);
+    return grid_point(floor(value / unit * (1 + 1e-12)), unit);
+}
+
+/* The next value of four significant digits above one. */
+static double grid_next(double value)
+{
+    double unit = grid_step(value);
+    return grid_point(floor(value / unit * (1 + 1e-12)) + 1, unit);
+}
+
+/* A value of four significant digits strictly inside the range, next to `wanted`; NAN when
+ * there is none. */
+static double grid_inside(const struct range *range, double wanted)
+{
+    double first = grid_next(range->low), point = round_down(fmax(wanted, first));
+    if (!(first < range->high))
+        return NAN;
+    if (point >= range->high)
+        point = round_down(range->high - grid_step(range->low) / 2);
+    return fmax(point, first);
+}
+
+/* Narrows by regula falsi (Illinois) with a bisection now and then, at values of four
+ * significant digits until none lies inside, or to a relative width; gives up below `floor`. */
+static void narrow(struct search *search, struct range *range, double width, double floor)
 {
     double low_value = range->low_excess, high_value = range->high_excess;
     int side = 0;
-    for (int i = 0; i < SEARCH_STEPS_MAX && range->high - range->low > width * range->high;
+    for (int i = 0; i < SEARCH_STEPS_MAX && range->high - range->low > width * range->high &&
+                    range->high > floor;
          i++) {
         double share = low_value / (low_value - high_value);
         if (i % 4 == 3 || !(share > 0 && share < 1))
             share = 0.5;
-        double step = width * range->high / (range->high - range->low) / 2;
-        share = fmin(fmax(share, step), 1 - step);
-        double middle = range->low + share * (range->high - range->low);
+        double middle = grid_inside(range, range->low + share * (range->high - range->low));
+        if (isnan(middle))
+            return;
         double value = excess(search, middle);
         if (value <= 0) {
             range->low = middle;
@@ -151,13 +196,13 @@ static void narrow(struct search *search, struct range *range, double width)
     }
 }
 
-/* Walks down from `top` to the first rate that meets the objective; false when none does.
- * The figure need not be monotonic: at low rates requests wait for their batch to fill. */
-static bool find_range(struct search *search, double top, struct range *range)
+/* Walks down from range->high, whose excess is known, in steps growing by a factor, to the
+ * first rate that meets the objective; false when none from `floor` on does. */
+static bool walk_down(struct search *search, double factor, double floor, struct range *range)
 {
-    range->high = top;
-    range->high_excess = excess(search, top);
-    for (double step = 0.03; range->high > top * 1e-6; step = fmin(step * 1.25, 0.5)) {
+    double least = range->high * 1e-6;
+    for (double step = 0.03; range->high > least && range->high > floor;
+         step = fmin(step * factor, 0.5)) {
         double rate = range->high * (1 - step), value = excess(search, rate);
         if (value <= 0) {
             range->low = rate;
@@ -170,41 +215,46 @@ static bool find_range(struct search *search, double top, struct range *range)
     return false;
 }
 
-/* Down to four significant digits. */
-static double round_down(double value)
+/* The figure need not be monotonic: at low rates requests wait for their batch to fill. So
+ * what long steps have not met is looked for again in short ones. */
+static bool find_range(struct search *search, double top, double floor, struct range *range)
 {
-    if (!(value > 0))
-        return 0;
-    double unit = pow(10, floor(log10(value)) - 3);
-    double rounded = floor(value / unit * (1 + 1e-12)) * unit;
-    return unit < 1 ? floor(value / unit * (1 + 1e-12)) / round(1 / unit) : rounded;
+    struct range whole = {.high = top, .high_excess = excess(search, top)};
+    *range = whole;
+    if (walk_down(search, 3, floor, range))
+        return true;
+    *range = whole;
+    return walk_down(search, 1.25, floor, range);
 }
 
-static double find_promise(struct search *search, double saturation_rps, double limit_rps)
+static double find_promise(struct search *search, double saturation_rps,
+                           const struct queue_wanted *wanted)
 {
-    double top = saturation_rps * (1 - SATURATION_MARGIN);
+    double top = saturation_rps * (1 - SATURATION_MARGIN), floor = wanted->least_rps;
     queue_figure_begin(search->figure);
-    if (limit_rps <= top && excess(search, limit_rps) <= 0)
-        return limit_rps;
+    if (wanted->limit_rps <= top && excess(search, wanted->limit_rps) <= 0)
+        return wanted->limit_rps;
     struct range range = {0};
-    top = fmin(top, limit_rps);
+    top = fmin(top, wanted->limit_rps);
     if (search->system.procs > 1 && search->system.batch > 1) {
         /* a rough answer first, then all arrivals from a little above it */
         search->question.coarse = true;
         queue_figure_begin(search->figure);
-        if (find_range(search, top, &range)) {
-            narrow(search, &range, 0.01);
+        if (find_range(search, top, floor * 0.98, &range)) {
+            narrow(search, &range, 0.01, floor * 0.98);
             top = fmin(top, range.high * 1.02);
         }
         search->question.coarse = false;
         queue_figure_begin(search->figure);
     }
-    if (!find_range(search, top, &range))
+    if (!find_range(search, top, floor, &range))
         return 0;
-    narrow(search, &range, 1e-4);
+    narrow(search, &range, 0, floor);
+    if (range.high <= floor)
+        return 0;
     double rounded = round_down(range.low);
     /* a lower rate is not always kept where a higher one is */
-    return excess(search, rounded) <= 0 ? rounded : range.low;
+    return rounded == range.low || excess(search, rounded) <= 0 ? rounded : range.low;
 }
 
 /* All that an answer depends on, as text: which question, the system, a rate. */
@@ -234,20 +284,22 @@ static double remember(struct queue_model *model, const struct str *key, double 
 }
 
 double queue_promise_rps(struct queue_model *model, const struct queue_server *server,
-                         const struct queue_objective *objective, double limit_rps)
+                         const struct queue_objective *objective,
+                         const struct queue_wanted *wanted)
 {
-    assert(objective->latency_ms > 0 && limit_rps >= 0);
+    assert(objective->latency_ms > 0 && wanted->limit_rps >= 0 && wanted->least_rps >= 0);
     struct queue_group groups[QUEUE_GROUPS_MAX];
     struct search search = {.figure = model->figure,
                             .system = make_case(server, objective->max_wait_ms, groups),
                             .question = make_question(objective)};
     CLEANUP(str_done) struct str key = STR_EMPTY;
     double promise = 0;
-    write_key(&key, 'p', &search, limit_rps);
+    write_key(&key, 'p', &search, wanted->limit_rps);
+    str_addf(&key, " %a", wanted->least_rps);
     if (recall(model, &key, &promise))
         return promise;
-    if (limit_rps > 0)
-        promise = find_promise(&search, queue_saturation_rps(server), limit_rps);
+    if (wanted->limit_rps > 0)
+        promise = find_promise(&search, queue_saturation_rps(server), wanted);
     return remember(model, &key, promise);
 }
 
@@ -268,32 +320,53 @@ double queue_share_within(struct queue_model *model, const struct queue_server *
     return 1 - queue_figure_at(model->figure, &system, &question);
 }
 
-static bool is_kept(struct queue_figure *figure, const struct queue_case *system,
-                    struct queue_question *question, double limit_ms)
+/* The logarithm of the share that misses a limit over what is allowed. */
+static double excess_at(struct queue_figure *figure, const struct queue_case *system,
+                        struct queue_question *question, double limit_ms)
 {
     question->limit_ms = limit_ms;
-    return queue_figure_at(figure, system, question) <= question->allowed;
+    return log(fmax(queue_figure_at(figure, system, question), 1e-12) / question->allowed);
 }
 
-/* The smallest limit that at most `allowed` of the requests miss, by bisection; from below
- * the objective when that is kept. */
+/* The smallest limit that at most `allowed` of the requests miss; from below the objective
+ * when that is kept. Regula falsi (Illinois) with a bisection now and then: the share jumps
+ * where a batch's time passes the limit. A promise is often bound by the objective, so just
+ * below it is looked at first. */
 static double find_percentile(struct queue_figure *figure, const struct queue_case *system,
                               struct queue_question *question)
 {
     double objective = question->limit_ms, low = 0, high = objective;
-    if (!(objective > 0) || !is_kept(figure, system, question, objective)) {
+    double low_value = -log(question->allowed), high_value = 1;
+    if (objective > 0)
+        high_value = excess_at(figure, system, question, objective);
+    if (high_value > 0) {
         high = fmax(queue_last_group(system)->total_ms + system->wait_ms, objective);
-        while (!is_kept(figure, system, question, high)) {
+        while ((high_value = excess_at(figure, system, question, high)) > 0) {
             low = high;
+            low_value = high_value;
             high *= 2;
         }
     }
-    while (high - low > 5e-5 * high) {
-        double middle = (low + high) / 2;
-        if (is_kept(figure, system, question, middle))
+    double low_end = low_value, high_end = high_value;
+    for (int i = 0, side = 0; high - low > PERCENTILE_WIDTH * high; i++) {
+        double share = low_value / (low_value - high_value);
+        if (i % 3 == 2)
+            share = 0.5;
+        double least = PERCENTILE_WIDTH * high / (high - low) * 0.9;
+        share = i == 0 ? 1 - least : fmin(fmax(share, least), 1 - least);
+        double middle = low + share * (high - low);
+        double value = excess_at(figure, system, question, middle);
+        if (value <= 0) {
             high = middle;
-        else
+            high_end = high_value = value;
+            low_value = side > 0 ? low_value / 2 : low_end;
+            side = 1;
+        } else {
             low = middle;
+            low_end = low_value = value;
+            high_value = side < 0 ? high_value / 2 : high_end;
+            side = -1;
+        }
     }
     return high;
 }

@@ -44,12 +44,18 @@ struct queue_model *queue_model_new(void);
 void queue_model_free(struct queue_model *model); /* NULL is fine */
 CLEANUP_DEFINE_FREE(queue_model)
 
+struct queue_wanted {
+    double limit_rps; /* measured throughput x derate: no promise is above it */
+    double least_rps; /* promises below this are of no use and may come back as 0 */
+};
+
 /* The contract's promise: the highest rate at which the end-to-end percentile (or mean)
- * stays <= the objective, rounded down to four significant digits, and never above
- * limit_rps (measured throughput x derate; returned as it is when the queue allows it).
- * 0 when no rate meets the objective. Remembered by value of all arguments. */
+ * stays <= the objective, rounded down to four significant digits, and never above the
+ * limit (returned as it is when the queue allows it). 0 when no rate meets the objective.
+ * Remembered by value of all arguments. */
 double queue_promise_rps(struct queue_model *model, const struct queue_server *server,
-                         const struct queue_objective *objective, double limit_rps);
+                         const struct queue_objective *objective,
+                         const struct queue_wanted *wanted);
 
 /* The predicted end-to-end percentile (or mean) at a rate, rounded up to four significant
  * digits, but not past the objective where that is kept. INFINITY at or above the rate that

@@ -246,7 +246,7 @@ double queue_chain_arrivals(struct queue_chain *chain, const struct queue_source
         return rate * source->law[chain->top] *
                exp(beyond * log(chain->ratio) + mean * (1 / chain->ratio - 1));
     }
-    poisson_set(&chain->ahead, mean);
+    poisson_set_upto(&chain->ahead, mean, count);
     double sum = source->mass * poisson_at(&chain->ahead, count);
     if (source->law)
         sum += left_and_arrived(chain, source->law, count);

@@ -6,6 +6,7 @@
 #include "plan/queue_poisson.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,10 +27,25 @@ static double window_reach(double mean)
 
 void poisson_set(struct poisson *poisson, double mean)
 {
-    assert(mean >= 0 && isfinite(mean));
+    poisson_set_upto(poisson, mean, INT_MAX);
+}
+
+/* P(count) at the mean, count being near it or below. */
+static double start_value(double mean, int count)
+{
+    int sign = 1;
+    return exp(count * log(mean) - mean - lgamma_r(count + 1.0, &sign));
+}
+
+void poisson_set_upto(struct poisson *poisson, double mean, int most)
+{
+    assert(mean >= 0 && isfinite(mean) && most >= 0);
     double reach = window_reach(mean);
     int low = mean > reach ? (int)(mean - reach) : 0;
-    int high = (int)(mean + reach) + 1, mode = (int)mean, sign = 1;
+    int high = (int)(mean + reach) + 1, mode = (int)mean;
+    if (high > most)
+        high = most > low ? most : low;
+    mode = mode < high ? mode : high;
     int count = high - low + 1;
     assert(count <= POISSON_WINDOW_MAX);
     if (count > poisson->capacity) {
@@ -37,10 +53,8 @@ void poisson_set(struct poisson *poisson, double mean)
         poisson->capacity = count * 2;
     }
     double *values = poisson->values;
-    double value = exp(-mean);
-    if (mean > DIRECT_MAX)
-        value = exp(mode * log(mean) - mean - lgamma_r(mode + 1.0, &sign));
-    else
+    double value = mean > DIRECT_MAX ? start_value(mean, mode) : exp(-mean);
+    if (mean <= DIRECT_MAX)
         mode = 0;
     double inverse = mean > 0 ? 1 / mean : 0;
     values[mode - low] = value;

@@ -18,6 +18,9 @@ struct poisson {
 
 /* Computes the window of this mean (>= 0), reusing memory. */
 void poisson_set(struct poisson *poisson, double mean);
+/* The same without the values above `most`, which is cheaper. poisson_at_least() and
+ * poisson_mean_capped() then hold up to counts of the mean only. */
+void poisson_set_upto(struct poisson *poisson, double mean, int most);
 void poisson_done(struct poisson *poisson);
 /* P(count); 0 outside the window. */
 static inline double poisson_at(const struct poisson *poisson, int count)

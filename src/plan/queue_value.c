@@ -18,6 +18,16 @@ static double certain_mean(int batch)
     return batch + 8 * sqrt(batch) + 16;
 }
 
+/* The window of a mean as far as batches of b read it: where they fill as a rule, only how
+ * likely fewer are matters. */
+static void set_window(struct poisson *poisson, double mean, int batch)
+{
+    if (mean >= batch)
+        poisson_set_upto(poisson, mean, batch);
+    else
+        poisson_set(poisson, mean);
+}
+
 /* A batch of exactly n <= b whose first request waited y. */
 static double worth_of_size(const struct queue_value *value, double y, int n, double total_ms)
 {
@@ -57,7 +67,7 @@ static double late_full(struct queue_value *value, double y, double z)
         return batch * poisson_at_least(&value->behind, batch - 1);
     if (rate * z > certain_mean(batch))
         return batch;
-    poisson_set(&value->late, rate * z);
+    set_window(&value->late, rate * z, batch);
     double sum = 1 + poisson_mean_capped(&value->late, batch - 1);
     for (int n = value->behind.low + 1; n < batch; n++)
         sum -= poisson_at(&value->behind, n - 1) * (1 + (n - 1) * z / y);
@@ -84,7 +94,7 @@ static double worth_at_once(struct queue_value *value, double y, bool may_be_par
     double z = y + queue_last_group(system)->total_ms - value->limit_ms;
     if (value->measure == QUEUE_LATE && system->rate * (z < y ? z : y) > certain)
         return system->batch;
-    poisson_set(&value->behind, mean < certain ? mean : certain);
+    set_window(&value->behind, mean < certain ? mean : certain, system->batch);
     double sum = worth_full(value, y);
     return may_be_partial ? sum + worth_partial(value, y) : sum;
 }

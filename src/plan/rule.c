@@ -54,35 +54,74 @@ static int collect_sizes(const struct rule *rule, const struct rule_query *query
     return count;
 }
 
-static struct rule_promise apply_queue(const struct rule *rule, const struct rule_query *query,
-                                       double limit_rps)
+/* A row as the queue rule sees it, with the memory of its sizes. */
+struct queue_row {
+    int *sizes;
+    double *latencies_ms;
+    struct queue_server server;
+    struct queue_objective objective;
+};
+
+static void queue_row_done(struct queue_row *queue)
+{
+    free(queue->sizes);
+    free(queue->latencies_ms);
+}
+
+static void queue_row_init(struct queue_row *queue, const struct rule *rule,
+                           const struct rule_query *query)
 {
     const struct measurement *row = &rule->rows->rows.data[query->row];
     const struct service *service = query->service;
-    struct rule_promise promise = {.verdict = RULE_TOO_SLOW, .latency_ms = NAN};
-    if (row->batch > QUEUE_BATCH_LIMIT || row->procs > QUEUE_PROCS_LIMIT)
-        return promise;
-    int *sizes = xcalloc((size_t)query->sibling_count, sizeof *sizes);
-    double *latencies_ms = xcalloc((size_t)query->sibling_count, sizeof *latencies_ms);
-    struct queue_server server = {
+    *queue = (struct queue_row){
+        .sizes = xcalloc((size_t)query->sibling_count, sizeof *queue->sizes),
+        .latencies_ms = xcalloc((size_t)query->sibling_count, sizeof *queue->latencies_ms)};
+    queue->server = (struct queue_server){
         .procs = row->procs,
         .batch_max = row->batch,
-        .size_count = collect_sizes(rule, query, sizes, latencies_ms),
-        .batch = sizes,
-        .latency_ms = latencies_ms,
+        .size_count = collect_sizes(rule, query, queue->sizes, queue->latencies_ms),
+        .batch = queue->sizes,
+        .latency_ms = queue->latencies_ms,
     };
-    struct queue_objective objective = {.percentile = service->percentile,
-                                        .latency_ms = service->latency_ms,
-                                        .max_wait_ms = service->max_wait_ms};
-    promise.rate_rps = queue_promise_rps(rule->queue, &server, &objective, limit_rps);
+    queue->objective = (struct queue_objective){.percentile = service->percentile,
+                                                .latency_ms = service->latency_ms,
+                                                .max_wait_ms = service->max_wait_ms};
+}
+
+static bool is_beyond_queue(const struct measurement *row)
+{
+    return row->batch > QUEUE_BATCH_LIMIT || row->procs > QUEUE_PROCS_LIMIT;
+}
+
+static struct rule_promise apply_queue(const struct rule *rule, const struct rule_query *query,
+                                       double limit_rps)
+{
+    struct rule_promise promise = {.verdict = RULE_TOO_SLOW, .latency_ms = NAN};
+    if (is_beyond_queue(&rule->rows->rows.data[query->row]))
+        return promise;
+    struct queue_row queue;
+    struct queue_wanted wanted = {.limit_rps = limit_rps, .least_rps = query->enough_rps};
+    queue_row_init(&queue, rule, query);
+    promise.rate_rps = queue_promise_rps(rule->queue, &queue.server, &queue.objective, &wanted);
     if (promise.rate_rps > 0)
         promise.verdict = RULE_USABLE;
-    double at_rps = promise.rate_rps > 0 ? promise.rate_rps : limit_rps * 1e-3;
-    if (promise.rate_rps == 0 || promise.rate_rps >= query->enough_rps)
-        promise.latency_ms = queue_latency_ms(rule->queue, &server, &objective, at_rps);
-    free(sizes);
-    free(latencies_ms);
+    queue_row_done(&queue);
     return promise;
+}
+
+double rule_predict_ms(const struct rule *rule, const struct rule_query *query, double rate_rps)
+{
+    const struct measurement *row = &rule->rows->rows.data[query->row];
+    assert(rule->services->latency_rule == RULE_QUEUE && row->task == TASK_INFERENCE);
+    if (is_beyond_queue(row))
+        return NAN;
+    struct queue_row queue;
+    queue_row_init(&queue, rule, query);
+    double at_rps =
+        rate_rps > 0 ? rate_rps : row->throughput_rps * rule->services->derate * 1e-3;
+    double latency_ms = queue_latency_ms(rule->queue, &queue.server, &queue.objective, at_rps);
+    queue_row_done(&queue);
+    return latency_ms;
 }
 
 static struct rule_promise apply_measured(const struct rule *rule,

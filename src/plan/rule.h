@@ -20,8 +20,8 @@ enum rule_verdict {
 struct rule_promise {
     enum rule_verdict verdict;
     double rate_rps;   /* when usable */
-    double latency_ms; /* usable or too slow: the measured one or the predicted percentile;
-                          NAN for training */
+    double latency_ms; /* usable or too slow: the measured one; NAN for training and under
+                          `queue`, where rule_predict_ms() tells */
 };
 
 struct rule {
@@ -33,8 +33,8 @@ struct rule {
 /* What `row` promises to `service`. Rows of the same model, board, slice and process count
  * that serve smaller batches are read for the queue rule: `siblings` lists row indices
  * among which they are. `enough_rps`: a promise that cannot exceed this is not computed
- * (the queue rule is dear), and comes back as RULE_TOO_SLOW with latency NAN; of one that
- * does not reach it the latency is NAN. */
+ * (the queue rule is dear), one that does not reach it need not be, and both come back as
+ * RULE_TOO_SLOW. */
 struct rule_query {
     const struct service *service;
     int row;
@@ -43,5 +43,10 @@ struct rule_query {
     double enough_rps;
 };
 struct rule_promise rule_apply(const struct rule *rule, const struct rule_query *query);
+
+/* Under `queue`: the latency that a row, usable or too slow, is predicted to have at a
+ * promised rate; rate 0: at a thousandth of its throughput. NAN when it cannot be told. */
+double rule_predict_ms(const struct rule *rule, const struct rule_query *query,
+                       double rate_rps);
 
 #endif

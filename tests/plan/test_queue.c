@@ -158,7 +158,8 @@ static void test_promises_hold(void **state)
         struct oracle_case made;
         oracle_case_make(&made, &rng, 4);
         double limit = queue_saturation_rps(&made.server) * 1.02;
-        double promise = queue_promise_rps(model, &made.server, &made.objective, limit);
+        double promise = queue_promise_rps(model, &made.server, &made.objective,
+                                           &(struct queue_wanted){.limit_rps = limit});
         if (promise == 0)
             continue;
         uint64_t seed = 1000 + (uint64_t)cases++;
@@ -170,6 +171,12 @@ static void test_promises_hold(void **state)
             fail_msg("case %d: %.5f late at 99 %% of %g rps", cases, kept.late, promise);
         late_sum += kept.late;
         broken += more.late > 0.01;
+        /* asked for no less than it, the same; for more, nothing */
+        struct queue_wanted wanted = {.limit_rps = limit, .least_rps = promise};
+        assert_true(queue_promise_rps(model, &made.server, &made.objective, &wanted) ==
+                    promise);
+        wanted.least_rps = promise * 1.01;
+        assert_true(queue_promise_rps(model, &made.server, &made.objective, &wanted) == 0);
     }
     assert_true(late_sum / cases < 0.01);
     assert_in_range(broken, 95, 100);
@@ -183,23 +190,31 @@ static void test_edges(void **state)
     static const double latency[] = {10, 40};
     struct queue_server server = {1, 8, 2, batch, latency};
     struct queue_objective objective = {.percentile = 99, .latency_ms = 100, .max_wait_ms = 25};
-    double promise = queue_promise_rps(model, &server, &objective, 1e9);
+    double promise =
+        queue_promise_rps(model, &server, &objective, &(struct queue_wanted){.limit_rps = 1e9});
     assert_true(promise > 100 && promise < 200);
     /* remembered, and independent of what was asked between */
-    assert_true(queue_promise_rps(model, &server, &objective, 50) == 50);
-    assert_true(queue_promise_rps(model, &server, &objective, 1e9) == promise);
+    assert_true(queue_promise_rps(model, &server, &objective,
+                                  &(struct queue_wanted){.limit_rps = 50}) == 50);
+    assert_true(queue_promise_rps(model, &server, &objective,
+                                  &(struct queue_wanted){.limit_rps = 1e9}) == promise);
     CLEANUP(queue_model_free_ptr) struct queue_model *other = queue_model_new();
-    assert_true(queue_promise_rps(other, &server, &objective, 1e9) == promise);
+    assert_true(queue_promise_rps(other, &server, &objective,
+                                  &(struct queue_wanted){.limit_rps = 1e9}) == promise);
     /* four digits, rounded down: the next one breaks */
     assert_true(queue_latency_ms(model, &server, &objective, promise) <= 100);
     assert_true(queue_latency_ms(model, &server, &objective, promise * 1.001) > 100);
     assert_true(isinf(queue_latency_ms(model, &server, &objective, 200)));
-    assert_true(queue_promise_rps(model, &server, &objective, 0) == 0);
+    assert_true(queue_promise_rps(model, &server, &objective,
+                                  &(struct queue_wanted){.limit_rps = 0}) == 0);
     objective.latency_ms = 9.9; /* shorter than any batch */
-    assert_true(queue_promise_rps(model, &server, &objective, 1e9) == 0);
+    assert_true(queue_promise_rps(model, &server, &objective,
+                                  &(struct queue_wanted){.limit_rps = 1e9}) == 0);
     objective =
         (struct queue_objective){.percentile = 99.9, .latency_ms = 1e7, .max_wait_ms = 1};
-    assert_near(queue_promise_rps(model, &server, &objective, 1e9), 200, 0.001);
+    assert_near(
+        queue_promise_rps(model, &server, &objective, &(struct queue_wanted){.limit_rps = 1e9}),
+        200, 0.001);
 }
 
 /* Measured tables that make no sense still give an answer, and soon: batch times that jump by
@@ -222,7 +237,8 @@ static void test_absurd_servers(void **state)
                                             .latency_ms = limit,
                                             .max_wait_ms = limit * rng_uniform(&rng, 0, 3)};
         double most = queue_saturation_rps(&server) * 2;
-        double promise = queue_promise_rps(model, &server, &objective, most);
+        double promise = queue_promise_rps(model, &server, &objective,
+                                           &(struct queue_wanted){.limit_rps = most});
         assert_true(promise >= 0 && promise <= most);
         if (promise > 0)
             assert_true(queue_latency_ms(model, &server, &objective, promise) <=
