@@ -5,9 +5,9 @@
  * before (`--from`); from scratch, GPUs by their names; and from scratch with every GPU
  * given the name of the earlier one it has most in common with, which needs no planner.
  *
- *     bench_plan_day [SERVICES [SEED]]
+ *     bench_plan_day [SERVICES [SEED [PEAK [STEPS]]]]
  *
- * The day: each service has a peak of 1 to 5 GPUs at its own hour between 8 and 22, a
+ * The day: each service has a peak of 1 to PEAK (5) GPUs at its own hour between 8 and 22, a
  * trough of a quarter of that, a cosine in between, and 5 % of noise. Exit 1 when `--from`
  * ever costs more than planning from scratch.
  */
@@ -20,11 +20,12 @@
 #include "plan/run.h"
 #include "plan_case.h"
 
-enum { STEPS = 48, SERVICES = 20, SERVICES_MOST = 64 };
+enum { STEPS = 48, PEAK = 5, SERVICES = 20, SERVICES_MOST = 64 };
 
 struct day {
     struct case_inputs inputs;
-    int services;
+    int services, steps;
+    double peak_gpus;
     struct rng rng;
     double peak_rps[SERVICES_MOST], peak_hour[SERVICES_MOST];
 };
@@ -36,13 +37,14 @@ struct tally {
     long moved, instances; /* old instances that left their place, of all there were */
     long gpu_steps;        /* GPUs in use, summed over the steps */
     double seconds;
+    int proved; /* steps at which no plan of the cost keeps more */
 };
 
 static void draw_day(struct day *day, uint64_t seed)
 {
     day->rng = rng_seed(seed);
     for (int i = 0; i < day->services; i++) {
-        double gpus = rng_uniform(&day->rng, 1, 5);
+        double gpus = rng_uniform(&day->rng, 1, day->peak_gpus);
         day->peak_rps[i] = gpus * day->inputs.best_rps[i % day->inputs.model_count];
         day->peak_hour[i] = rng_uniform(&day->rng, 8, 22);
     }
@@ -145,12 +147,21 @@ static void note(struct tally *tally, const struct plan *old, const struct plan 
     tally->gpu_steps += plan->gpus_used;
 }
 
+/* Whether the plan states that none of its cost keeps more. */
+static bool is_proved(const struct plan *plan)
+{
+    json_t *changes = json_object_get(plan->extra, "changes");
+    json_t *bound = json_object_get(changes, "kept_bound");
+    return bound &&
+           json_integer_value(bound) == json_integer_value(json_object_get(changes, "kept"));
+}
+
 /* Plans the day; returns at how many steps `--from` cost more. */
 static int run_day(struct day *day, struct tally tallies[WAY_COUNT])
 {
     struct plan kept, fresh;
     int dearer = 0;
-    for (int step = 0; step < STEPS; step++) {
+    for (int step = 0; step < day->steps; step++) {
         CLEANUP(str_done) struct str yaml = STR_EMPTY;
         struct plan next_kept, next_fresh;
         write_step(day, step, &yaml);
@@ -162,6 +173,7 @@ static int run_day(struct day *day, struct tally tallies[WAY_COUNT])
             note(&tallies[WAY_SCRATCH], &fresh, &next_fresh, kept_by_name(&fresh, &next_fresh));
             note(&tallies[WAY_RENAMED], &fresh, &next_fresh, kept_renamed(&fresh, &next_fresh));
             tallies[WAY_FROM].seconds += kept_s;
+            tallies[WAY_FROM].proved += is_proved(&next_kept);
             tallies[WAY_SCRATCH].seconds += fresh_s;
             tallies[WAY_RENAMED].seconds += fresh_s;
             plan_done(&kept);
@@ -181,14 +193,20 @@ int main(int argc, char **argv)
     struct tally tallies[WAY_COUNT] = {0};
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     day.services = argc > 1 ? atoi(argv[1]) : SERVICES;
-    if (day.services < 1 || day.services > SERVICES_MOST) {
-        fprintf(stderr, "bench_plan_day: expected 1 to %d services\n", SERVICES_MOST);
+    day.peak_gpus = argc > 3 ? atof(argv[3]) : PEAK;
+    day.steps = argc > 4 ? atoi(argv[4]) : STEPS;
+    if (day.services < 1 || day.services > SERVICES_MOST || !(day.peak_gpus >= 1) ||
+        day.steps < 2) {
+        fprintf(stderr,
+                "bench_plan_day: expected 1 to %d services, a peak of at least 1 GPU and "
+                "2 steps\n",
+                SERVICES_MOST);
         return 2;
     }
     case_inputs_read(&day.inputs);
     draw_day(&day, seed);
     int dearer = run_day(&day, tallies);
-    printf("%d services, %d half-hours, seed %llu\n", day.services, STEPS,
+    printf("%d services, %d half-hours, seed %llu\n", day.services, day.steps,
            (unsigned long long)seed);
     printf("%-22s  %6s  %9s  %7s  %9s  %7s\n", "planned", "moved", "instances", "share",
            "GPU-hours", "mean_s");
@@ -196,8 +214,10 @@ int main(int argc, char **argv)
         printf("%-22s  %6ld  %9ld  %5.1f %%  %9.1f  %7.3f\n", WAY_NAMES[w], tallies[w].moved,
                tallies[w].instances,
                100.0 * (double)tallies[w].moved / (double)tallies[w].instances,
-               (double)tallies[w].gpu_steps / 2, tallies[w].seconds / (STEPS - 1));
-    printf("steps at which --from cost more: %d of %d\n", dearer, STEPS);
+               (double)tallies[w].gpu_steps / 2, tallies[w].seconds / (day.steps - 1));
+    printf("steps at which --from keeps the most, proved: %d of %d\n", tallies[WAY_FROM].proved,
+           day.steps - 1);
+    printf("steps at which --from cost more: %d of %d\n", dearer, day.steps);
     case_inputs_done(&day.inputs);
     return dearer > 0;
 }

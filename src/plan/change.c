@@ -12,11 +12,13 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
 #include "plan/exact.h"
 #include "plan/keep_model.h"
+#include "plan/keep_stages.h"
 #include "plan/pin.h"
 #include "plan/spread.h"
 
@@ -28,8 +30,9 @@ enum {
     PROGRAM_INSTANCES_MAX = 64, /* up to which the program is searched … */
     PROGRAM_NODES = 2000,       /* … with so many nodes at a time */
     PROGRAM_SEARCHES = 3,
-    PRICED_COSTS = 8, /* costs tried under a price of moves … */
-    LIMITED_COSTS = 6 /* … and halvings under a limit of them */
+    STAGE_NODES = 600, /* of a search for covers */
+    PRICED_COSTS = 8,  /* costs tried under a price of moves … */
+    LIMITED_COSTS = 6  /* … and halvings under a limit of them */
 };
 
 struct changer {
@@ -246,6 +249,47 @@ static void keep_by_program(struct changer *changer, struct keep_model *model)
     }
 }
 
+/* Instances by service and slot kind of the best plan. */
+static void count_best(const struct changer *changer, int *x)
+{
+    int slots = changer->problem->slot_count;
+    memset(x, 0, (size_t)(changer->problem->service_count * slots) * sizeof *x);
+    for (size_t g = 0; g < changer->best.gpus.count; g++) {
+        const struct solution_gpu *gpu = &changer->best.gpus.data[g];
+        for (int i = 0; i < gpu->count; i++)
+            x[gpu->items[i].service * slots + gpu->items[i].slot]++;
+    }
+}
+
+/* Covers first, whole GPUs for them after: anywhere, then beside the old GPUs, then as long
+ * as that finds something around the best plan. */
+static void keep_in_stages(struct changer *changer, const struct keep_model *model)
+{
+    static const struct keep_stage stages[] = {
+        {.with_gpus = false}, {.with_gpus = true}, {.with_gpus = true, .distance = 1}};
+    size_t cells =
+        (size_t)changer->problem->service_count * (size_t)changer->problem->slot_count;
+    int *x = xcalloc(cells + 1, sizeof *x), *around = xcalloc(cells + 1, sizeof *around);
+    for (size_t n = 0; n < sizeof stages / sizeof *stages;) {
+        struct keep_stage stage = stages[n];
+        int before = changer->kept;
+        if (before < 0 || before >= changer->bound || is_late(changer))
+            break;
+        struct keep_search search = {
+            .kept = before, .nodes = STAGE_NODES, .seconds = seconds_left(changer)};
+        if (stage.distance > 0) {
+            count_best(changer, around);
+            stage.around = around;
+        }
+        if (keep_stage_covers(model, &search, &stage, x, &changer->bound) &&
+            keep_stage_gpus(model, &search, x, changer->trial))
+            try_set(changer);
+        n += !stage.around || changer->kept == before;
+    }
+    free(x);
+    free(around);
+}
+
 /* The most instances that can stay at this cost; -1 when nothing was found. */
 static int keep_at_cost(struct changer *changer, double cost_max)
 {
@@ -258,8 +302,10 @@ static int keep_at_cost(struct changer *changer, double cost_max)
     keep_run(changer);
     if (changer->kept >= 0)
         keep_more(changer);
-    if (modelled && changer->old.instance_count <= PROGRAM_INSTANCES_MAX &&
-        !spread_is_asked(changer->problem))
+    bool searched = modelled && !spread_is_asked(changer->problem);
+    if (searched)
+        keep_in_stages(changer, &model);
+    if (searched && changer->old.instance_count <= PROGRAM_INSTANCES_MAX)
         keep_by_program(changer, &model);
     if (changer->old.instance_count <= ALL_SETS_MAX)
         keep_of_few(changer);

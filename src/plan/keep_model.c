@@ -13,6 +13,7 @@
 #include "plan/keep_model.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -456,9 +457,9 @@ int keep_model_bound(struct keep_model *model)
 
 /* ---- whole solutions ---- */
 
-/* Which instances stay: each class's GPUs get the columns in order, and of each service and
- * slot kind no more stay than there are instances. */
-static void read_keep(const struct keep_model *model, const double *values, bool *keep)
+/* Each class's GPUs get the columns in order, and of each service and slot kind no more stay
+ * than there are instances. */
+void keep_model_read(const struct keep_model *model, const double *values, bool *keep)
 {
     const struct old_plan *old = model->old;
     int cells = model->problem->service_count * model->problem->slot_count;
@@ -486,6 +487,16 @@ static void read_keep(const struct keep_model *model, const double *values, bool
     free(next);
 }
 
+int keep_model_proved(const struct milp_result *result, int kept)
+{
+    int proved = INT_MAX;
+    if (result->status == MILP_INFEASIBLE)
+        proved = kept;
+    else if (isfinite(result->bound) && -result->bound < INT_MAX / 2)
+        proved = (int)floor(-result->bound + BOUND_SLACK);
+    return proved > kept ? proved : kept;
+}
+
 bool keep_model_search(struct keep_model *model, const struct keep_search *search, bool *keep,
                        int *bound)
 {
@@ -497,14 +508,9 @@ bool keep_model_search(struct keep_model *model, const struct keep_search *searc
                &result);
     bool found = result.values != NULL && -result.objective > kept + 0.5;
     if (found)
-        read_keep(model, result.values, keep);
-    int proved = *bound;
-    if (result.status == MILP_INFEASIBLE)
-        proved = kept > 0 ? kept : 0;
-    else if (isfinite(result.bound))
-        proved = (int)floor(-result.bound + BOUND_SLACK);
-    if (proved < *bound && proved >= kept)
-        *bound = proved;
+        keep_model_read(model, result.values, keep);
+    int proved = keep_model_proved(&result, kept);
+    *bound = proved < *bound ? proved : *bound;
     free(result.values);
     return found;
 }

@@ -48,7 +48,7 @@ void keep_model_done(struct keep_model *model);
 int keep_model_bound(struct keep_model *model);
 
 struct keep_search {
-    int kept; /* more than this are looked for */
+    int kept; /* at least 0; more than this are looked for */
     int nodes;
     double seconds; /* INFINITY: no limit of time */
 };
@@ -56,5 +56,11 @@ struct keep_search {
  * instance) was filled. */
 bool keep_model_search(struct keep_model *model, const struct keep_search *search, bool *keep,
                        int *bound);
+
+/* What a run of branch and cut for more than `kept` proves of how many can stay, at least
+ * `kept`; INT_MAX: nothing. */
+int keep_model_proved(const struct milp_result *result, int kept);
+/* Which instances stay in a whole solution's values. */
+void keep_model_read(const struct keep_model *model, const double *values, bool *keep);
 
 #endif

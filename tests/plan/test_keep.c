@@ -13,6 +13,7 @@
 
 enum {
     CASES = 120,
+    CASES_MANY = 12,
     SERVICES = 3,
     GPUS_MOST = 3,
     INSTANCES_MOST = 14,
@@ -266,10 +267,47 @@ static void keeps_as_many_as_brute_force(void **state)
     assert_int_equal(proved, compared);
 }
 
+/* Beyond brute force: what is kept never passes the bound, every plan is verified as it is
+ * made, and the number is proved for most. */
+static void bounds_hold_for_many(void **state)
+{
+    struct rng rng = rng_seed(test_seed());
+    int proved = 0, most = 0;
+    (void)state;
+    for (int n = 0; n < CASES_MANY; n++) {
+        struct keep_case drawn = {.csv = STR_EMPTY};
+        CLEANUP(str_done) struct str before = STR_EMPTY;
+        CLEANUP(str_done) struct str after = STR_EMPTY;
+        struct plan old, plan, again;
+        int instances = 0;
+        draw_rows(&drawn, &rng);
+        draw_services(&drawn, 280 + 40 * n, &rng, &before);
+        make_plan(&drawn, &before, NULL, &old);
+        draw_services(&drawn, 270 + 40 * n, &rng, &after);
+        make_plan(&drawn, &after, &old, &plan);
+        make_plan(&drawn, &after, NULL, &again);
+        for (size_t g = 0; g < old.gpus.count; g++)
+            instances += (int)old.gpus.data[g].instances.count;
+        int kept = changes_number(&plan, "kept"), bound = changes_number(&plan, "kept_bound");
+        if (kept > bound || bound > instances || plan.cost > again.cost + 1e-9)
+            fail_msg("case %d: kept %d, bound %d of %d\n%s%s%s", n, kept, bound, instances,
+                     drawn.csv.bytes, before.bytes, after.bytes);
+        proved += kept == bound;
+        most = instances > most ? instances : most;
+        plan_done(&old);
+        plan_done(&plan);
+        plan_done(&again);
+        str_done(&drawn.csv);
+    }
+    print_message("%d of %d proved, of up to %d instances\n", proved, CASES_MANY, most);
+    assert_true(most > 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_as_many_as_brute_force),
+        cmocka_unit_test(bounds_hold_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
