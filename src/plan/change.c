@@ -30,9 +30,11 @@ enum {
     PROGRAM_INSTANCES_MAX = 64, /* up to which the program is searched … */
     PROGRAM_NODES = 2000,       /* … with so many nodes at a time */
     PROGRAM_SEARCHES = 3,
-    STAGE_NODES = 600, /* of a search for covers */
-    PRICED_COSTS = 8,  /* costs tried under a price of moves … */
-    LIMITED_COSTS = 6  /* … and halvings under a limit of them */
+    STAGE_NODES = 200,    /* of a search for covers; fewer when the program is large … */
+    STAGE_WORK = 140000,  /* … : divided by its columns … */
+    STAGE_COLUMNS = 2500, /* … of which there may be so many */
+    PRICED_COSTS = 8,     /* costs tried under a price of moves … */
+    LIMITED_COSTS = 6     /* … and halvings under a limit of them */
 };
 
 struct changer {
@@ -43,9 +45,10 @@ struct changer {
     int solves, solves_max;
     int64_t deadline_ns; /* INT64_MAX: none */
     bool late;
-    bool *keep; /* the best set for this cost */
-    int kept;   /* instances in it; -1: none found */
-    int bound;  /* proved: no more can stay at this cost */
+    bool weighing; /* many costs are tried: the search in stages waits for the one chosen */
+    bool *keep;    /* the best set for this cost */
+    int kept;      /* instances in it; -1: none found */
+    int bound;     /* proved: no more can stay at this cost */
     bool *trial;
     struct solution best;
     int *order; /* GPUs of the earlier plan, most worth keeping first */
@@ -275,15 +278,22 @@ static void keep_in_stages(struct changer *changer, const struct keep_model *mod
         int before = changer->kept;
         if (before < 0 || before >= changer->bound || is_late(changer))
             break;
-        struct keep_search search = {
-            .kept = before, .nodes = STAGE_NODES, .seconds = seconds_left(changer)};
+        int columns = keep_stage_columns(model, &stage);
+        if (columns > STAGE_COLUMNS)
+            break;
+        int nodes = STAGE_WORK / columns;
+        struct keep_search search = {.kept = before,
+                                     .nodes = nodes < STAGE_NODES ? nodes : STAGE_NODES,
+                                     .seconds = seconds_left(changer)};
         if (stage.distance > 0) {
             count_best(changer, around);
             stage.around = around;
         }
-        if (keep_stage_covers(model, &search, &stage, x, &changer->bound) &&
-            keep_stage_gpus(model, &search, x, changer->trial))
+        bool found = keep_stage_covers(model, &search, &stage, x, &changer->bound);
+        if (found && keep_stage_gpus(model, &search, x, changer->trial))
             try_set(changer);
+        if (!found && n == 0) /* too hard: harder still with GPUs */
+            n++;
         n += !stage.around || changer->kept == before;
     }
     free(x);
@@ -303,7 +313,7 @@ static int keep_at_cost(struct changer *changer, double cost_max)
     if (changer->kept >= 0)
         keep_more(changer);
     bool searched = modelled && !spread_is_asked(changer->problem);
-    if (searched)
+    if (searched && !changer->weighing)
         keep_in_stages(changer, &model);
     if (searched && changer->old.instance_count <= PROGRAM_INSTANCES_MAX)
         keep_by_program(changer, &model);
@@ -389,12 +399,27 @@ static void weigh_moves(struct changer *changer, double least, struct solution *
             take_best(changer, solution);
         return;
     }
+    changer->weighing = true;
     double cost = problem->move_price > 0 ? price_moves(changer, least, all)
                                           : limit_moves(changer, least, all);
+    changer->weighing = false;
     if (keep_at_cost(changer, cost) >= 0)
         take_best(changer, solution);
     else
         solution->feasible = false;
+}
+
+/* Takes the best plan at the least cost, after the search in stages if that has waited. */
+static void keep_fully(struct changer *changer, double least, struct solution *solution)
+{
+    CLEANUP(keep_model_done) struct keep_model model = {.problem = changer->problem};
+    if (changer->weighing && changer->kept < changer->bound &&
+        !spread_is_asked(changer->problem) &&
+        keep_model_init(&model, changer->problem, &changer->old, least)) {
+        keep_model_bound(&model); /* for the rows that it adds */
+        keep_in_stages(changer, &model);
+    }
+    take_best(changer, solution);
 }
 
 int change_keep(const struct problem *problem, const struct solver_settings *settings,
@@ -421,14 +446,15 @@ int change_keep(const struct problem *problem, const struct solver_settings *set
         changer.solves_max = SOLVES_LEAST;
     order_gpus(&changer);
     double least = solution_cost(problem, solution);
+    changer.weighing = problem->max_moves >= 0 || problem->move_price > 0;
     int kept = keep_at_cost(&changer, least);
     int moves = changer.old.instance_count - kept;
     bool limited = problem->max_moves >= 0 && moves > problem->max_moves;
     if (limited || (problem->move_price > 0 && moves > 0))
         weigh_moves(&changer, least, solution);
     else if (kept >= 0)
-        take_best(&changer, solution);
-    solution->has_kept_bound = !changer.old.ambiguous && !changer.late;
+        keep_fully(&changer, least, solution);
+    solution->has_kept_bound = !changer.old.ambiguous;
     solution->kept_bound = changer.old.outside + changer.bound;
     solution->stopped_by_budget |= changer.late;
     return 0;

@@ -50,6 +50,12 @@ static double count_limit(const struct keep_model *model, int cell)
     return fmax(fmax(needed, there), problem->instances_min[service]);
 }
 
+int keep_stage_columns(const struct keep_model *model, const struct keep_stage *stage)
+{
+    assert(model->first_w > 0);
+    return stage->with_gpus ? (int)model->milp.objective.count : model->first_w;
+}
+
 /* The program with whole covers and fractional GPUs; old GPUs are left out unless with_gpus:
  * then any partition of them is one of new GPUs of their kind. */
 static void build_covers(const struct keep_model *model, const struct keep_stage *stage,
@@ -57,7 +63,7 @@ static void build_covers(const struct keep_model *model, const struct keep_stage
 {
     const struct milp *whole = &model->milp;
     int cells = model->problem->service_count * model->problem->slot_count;
-    int columns = stage->with_gpus ? (int)whole->objective.count : model->first_w;
+    int columns = keep_stage_columns(model, stage);
     bool *left_out = find_gpu_rows(model);
     int *row_of = xcalloc(whole->row_lower.count + 1, sizeof *row_of);
     *ret_milp = (struct milp){0};

@@ -14,6 +14,9 @@ struct keep_stage {
     int distance;      /* … else only so far from it, each */
 };
 
+/* How large a stage's program is. */
+int keep_stage_columns(const struct keep_model *model, const struct keep_stage *stage);
+
 /* Branch and cut for whole covers that keep more than search->kept; x (one count a service
  * and slot kind) is filled when true. Lowers *bound, unless the stage looks around a plan. */
 bool keep_stage_covers(const struct keep_model *model, const struct keep_search *search,
