@@ -195,7 +195,6 @@ static bool adopt(struct router *router)
 {
     CLEANUP(free_ptr) char *path = state_folder_file(router->folder, "haproxy.json");
     CLEANUP(json_decref_ptr) json_t *json = NULL;
-    CLEANUP(str_done) struct str answer = STR_EMPTY;
     struct error ignored;
     if (access(path, F_OK) != 0 || json_read(path, &json, &ignored) != 0)
         return false;
@@ -203,9 +202,9 @@ static bool adopt(struct router *router)
     if (!process_id_alive(&router->process))
         return false;
     read_map(router);
-    if (router_ask(router, "show info", &answer, &ignored) == 0)
+    if (wait_until_it_answers(router, &ignored) == 0)
         return true;
-    router_stop(router); /* it lives and does not answer */
+    router_stop(router); /* it lives and does not answer, however long one waits */
     return false;
 }
 
