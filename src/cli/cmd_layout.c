@@ -280,16 +280,20 @@ static int print_difference(const struct layout_options *given, const struct mig
     return output_write(given->output, &text, err);
 }
 
-/* A layout of the command line with every start chosen; what names it in messages. */
-static int read_side(const struct mig_board *board, const char *what, const char *text,
-                     struct mig_layout *ret_layout, struct error *err)
+/* The two layouts of the command line with every start chosen, those of TO so that the most
+ * instances stay. */
+static int read_sides(const struct mig_board *board, const char *const texts[2],
+                      struct mig_layout *ret_from, struct mig_layout *ret_to, struct error *err)
 {
-    struct mig_layout request = {0};
+    struct mig_layout from = {0}, to = {0};
 
-    assert(what && text);
-    if (mig_layout_parse(board, text, &request, err) < 0 ||
-        mig_layout_place(board, &request, NULL, ret_layout, err) < 0)
-        return error_wrap(err, "%s", what);
+    assert(texts[0] && texts[1]);
+    if (mig_layout_parse(board, texts[0], &from, err) < 0 ||
+        mig_layout_place(board, &from, NULL, ret_from, err) < 0)
+        return error_wrap(err, "FROM");
+    if (mig_layout_parse(board, texts[1], &to, err) < 0 ||
+        mig_layout_place_near(board, &to, ret_from, ret_to, err) < 0)
+        return error_wrap(err, "TO");
     return 0;
 }
 
@@ -307,8 +311,8 @@ static int run_diff(const void *raw, struct arguments arguments, struct error *e
 
     assert(arguments.count == 3);
     if (mig_board_get(arguments.items[0], &board, err) < 0 ||
-        read_side(board, "FROM", arguments.items[1], &from, err) < 0 ||
-        read_side(board, "TO", arguments.items[2], &to, err) < 0)
+        read_sides(board, (const char *const[]){arguments.items[1], arguments.items[2]}, &from,
+                   &to, err) < 0)
         return -err->code;
     if (given->format && given->json)
         return error_set(err, E_USAGE, "--format and --json exclude each other");
@@ -436,7 +440,9 @@ static const struct command diff = {
     .arguments_max = 3,
     .description =
         "Prints the instances that stay, those to remove and those to create, a line "
-        "each. An instance stays when profile and start are the same.",
+        "each. An instance stays when profile and start are the same; starts that TO leaves "
+        "out "
+        "are chosen so that the most instances stay.",
     .examples = "tranche layout diff a100-40gb 4g@0,2g@4,1g@6 4g@0,3g@4\n"
                 "tranche layout diff a100-40gb 7g@0 4g@0,3g@4 --format text",
     .options = diff_options,

@@ -67,6 +67,12 @@ int mig_layout_place(const struct mig_board *board, const struct mig_layout *req
                      const struct mig_layout *existing, struct mig_layout *ret_layout,
                      struct error *err);
 
+/* The same, the starts chosen so that the most instances are those of `old`, a legal
+ * layout: what a change to the request could leave in place. */
+int mig_layout_place_near(const struct mig_board *board, const struct mig_layout *request,
+                          const struct mig_layout *old, struct mig_layout *ret_layout,
+                          struct error *err);
+
 /* Whether a multiset (count of each profile, board->profile_count entries) has a legal
  * placement; if so *ret_layout (may be NULL) gets the one mig_layout_place() chooses. */
 bool mig_multiset_place(const struct mig_board *board, const int *profile_counts,

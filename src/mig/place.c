@@ -240,6 +240,58 @@ int mig_layout_place(const struct mig_board *board, const struct mig_layout *req
     return 0;
 }
 
+/* Open instances of a request put on the starts that equal ones have in an old layout. */
+struct keeping {
+    const struct mig_board *board;
+    const struct mig_layout *old;
+    struct mig_layout request;
+    struct mig_layout best;
+    int best_kept; /* open instances that `best` has where they were */
+};
+
+/* Decides for old instance `index` and those after it whether one stays; depth is at most
+ * MIG_INSTANCES_MAX, and what cannot beat the best is cut. */
+static void keep_most(struct keeping *keeping, int index, int kept)
+{
+    struct mig_layout placed;
+
+    if (kept + keeping->old->count - index <= keeping->best_kept)
+        return;
+    if (index == keeping->old->count) {
+        if (mig_layout_place(keeping->board, &keeping->request, NULL, &placed, NULL) == 0) {
+            keeping->best = placed;
+            keeping->best_kept = kept;
+        }
+        return;
+    }
+    struct mig_instance old = keeping->old->instances[index];
+    for (int i = 0; i < keeping->request.count; i++) {
+        struct mig_instance *open = &keeping->request.instances[i];
+        if (open->profile != old.profile || open->start != MIG_START_ANY)
+            continue;
+        open->start = old.start;
+        keep_most(keeping, index + 1, kept + 1);
+        open->start = MIG_START_ANY;
+        break; /* equal open instances: one is enough */
+    }
+    keep_most(keeping, index + 1, kept);
+}
+
+int mig_layout_place_near(const struct mig_board *board, const struct mig_layout *request,
+                          const struct mig_layout *old, struct mig_layout *ret_layout,
+                          struct error *err)
+{
+    struct keeping keeping = {.board = board, .old = old, .request = *request};
+
+    assert(board && request && ret_layout);
+    assert(mig_layout_check(board, old, NULL) == 0);
+    if (mig_layout_place(board, request, NULL, &keeping.best, err) < 0)
+        return -E_NO;
+    keep_most(&keeping, 0, 0);
+    *ret_layout = keeping.best;
+    return 0;
+}
+
 /* Whether a multiset keeps the rules that need no starts. */
 static bool counts_legal(const struct mig_board *board, const int *profile_counts)
 {

@@ -121,6 +121,10 @@ tranche layout diff $board - 7g
 out_is "keep   -
 remove -
 create 7g.40gb@0" "diff from nothing, with an open start"
+tranche layout diff $board 1g@3,3g@4 2x1g,3g
+out_is "keep   1g.5gb@3 3g.20gb@4
+remove -
+create 1g.5gb@0" "open starts of TO are chosen so that the most stays"
 tranche layout diff $board 4g@0,2g@4,1g@6 4g@0,3g@4 --format text
 golden layout_diff.txt "diff as a picture"
 tranche layout diff $board 4g@0 3g@0 --json

@@ -207,6 +207,61 @@ static void test_places_every_legal_multiset(void **state)
     }
 }
 
+/* The most open instances that any legal layout of the same profiles has where they were. */
+struct most_kept {
+    const struct mig_layout *old;
+    int counts[MIG_PROFILES_MAX];
+    int most;
+};
+
+static int count_kept(const struct mig_layout *old, const struct mig_layout *layout)
+{
+    int kept = 0;
+    for (int i = 0; i < layout->count; i++)
+        kept += mig_layout_contains(old, layout->instances[i]);
+    return kept;
+}
+
+static bool look_at(const struct mig_layout *layout, void *context)
+{
+    struct most_kept *most = context;
+    int counts[MIG_PROFILES_MAX] = {0};
+    for (int i = 0; i < layout->count; i++)
+        counts[layout->instances[i].profile]++;
+    int kept = count_kept(most->old, layout);
+    if (memcmp(counts, most->counts, sizeof counts) == 0 && kept > most->most)
+        most->most = kept;
+    return true;
+}
+
+/* Requests without starts beside old layouts, against all layouts there are. */
+static void test_near_keeps_the_most(void **state)
+{
+    static const char *const olds[] = {"-",
+                                       "1g@3 3g@4",
+                                       "2g@2 1g@6",
+                                       "1g@1 1g@5 2g@2",
+                                       "3g@0 2g@4 1g@6",
+                                       "1g@0 1g@2 1g@4 1g@6"};
+    static const char *const requests[] = {"3g",       "2x1g 3g",         "4g 2g 1g",
+                                           "2g 2g 1g", "3x1g 2g 1g.10gb", "1g+me 1g 3g"};
+    const struct mig_board *board = board_named("a100-40gb");
+    (void)state;
+    for (size_t o = 0; o < sizeof olds / sizeof *olds; o++)
+        for (size_t r = 0; r < sizeof requests / sizeof *requests; r++) {
+            struct mig_layout old = {0}, request = {0}, answer;
+            assert_int_equal(mig_layout_parse(board, olds[o], &old, NULL), 0);
+            assert_int_equal(mig_layout_parse(board, requests[r], &request, NULL), 0);
+            struct most_kept most = {.old = &old};
+            for (int i = 0; i < request.count; i++)
+                most.counts[request.instances[i].profile]++;
+            assert_int_equal(mig_layout_place_near(board, &request, &old, &answer, NULL), 0);
+            assert_true(judge(board, &answer));
+            mig_layout_enumerate(board, MIG_UNIVERSE_FULL, false, look_at, &most);
+            assert_int_equal(count_kept(&old, &answer), most.most);
+        }
+}
+
 static void test_multiset_refused(void **state)
 {
     const struct mig_board *board = board_named("a100-40gb");
@@ -228,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_known_answers),
         cmocka_unit_test(test_against_brute_force),
         cmocka_unit_test(test_places_every_legal_multiset),
+        cmocka_unit_test(test_near_keeps_the_most),
         cmocka_unit_test(test_multiset_refused),
     };
 
