@@ -243,9 +243,9 @@ static void judge(struct autopilot *autopilot, const struct plan *current,
         str_addf(&decision->reason, "grow: %s", lacking.bytes);
     } else if (saving <= TOLERANCE * fabs(current->cost)) {
         autopilot->cheaper_looks = 0;
-        str_add(&decision->reason, "keep: the plan holds the forecast at the least cost");
+        str_add(&decision->reason, "the plan holds the forecast at the least cost");
     } else if (++autopilot->cheaper_looks < autopilot->settings.hold) {
-        str_addf(&decision->reason, "keep: cost could fall by %g, seen %d of %d times", saving,
+        str_addf(&decision->reason, "cost could fall by %g, seen %d of %d times", saving,
                  autopilot->cheaper_looks, autopilot->settings.hold);
     } else {
         autopilot->cheaper_looks = 0;
@@ -257,7 +257,7 @@ static void judge(struct autopilot *autopilot, const struct plan *current,
 
 static void keep_infeasible(const struct plan *plan, struct autopilot_decision *decision)
 {
-    str_add(&decision->reason, "keep: no plan within the budget holds the forecast");
+    str_add(&decision->reason, "no plan within the budget holds the forecast");
     for (size_t i = 0; i < plan->infeasible.count; i++)
         str_addf(&decision->reason, "%s %s (%s)", i ? "," : ":",
                  plan->infeasible.data[i].service, plan->infeasible.data[i].reason);
