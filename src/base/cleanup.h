@@ -36,6 +36,8 @@ static inline void free_ptr(void *pointer_to_pointer)
     free(*(void **)pointer_to_pointer);
 }
 
+/* Closes a descriptor; a negative one is none. What close() says is lost: whoever must know
+ * that the bytes arrived calls close() or fsync() by hand. */
 static inline void close_fd(const int *fd)
 {
     if (*fd >= 0)
@@ -51,6 +53,7 @@ static inline int steal_fd(int *fd)
     return stolen;
 }
 
+/* As close_fd(), of a stream; NULL is none. */
 static inline void close_file(FILE **file)
 {
     if (*file)

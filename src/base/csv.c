@@ -137,6 +137,7 @@ static int parse_quoted(struct csv_parser *parser)
         if (c == '"')
             parser->at++;
         put(parser, c);
+        /* begin_line() counts columns from the byte that it stands on, the one after this. */
         if (c == '\n') {
             parser->at++;
             begin_line(parser);
@@ -175,6 +176,7 @@ static int parse_plain(struct csv_parser *parser)
 
 static int parse_field(struct csv_parser *parser)
 {
+    assert(parser->csv);
     skip_blanks(parser);
     struct csv_field field = {parser->csv->text + parser->written, count_columns(parser)};
     int result = peek(parser, 0) == '"' ? parse_quoted(parser) : parse_plain(parser);
@@ -345,6 +347,7 @@ void csv_free(struct csv *csv)
 
 static const struct csv_field *field_at(const struct csv *csv, size_t row, size_t column)
 {
+    assert(csv->fields.count == (csv->row_count + 1) * csv->column_count);
     assert(row < csv->row_count && column < csv->column_count);
     return &csv->fields.data[(row + 1) * csv->column_count + column];
 }
@@ -367,6 +370,7 @@ const char *csv_column_name(const struct csv *csv, size_t column)
 
 int csv_find_column(const struct csv *csv, const char *name)
 {
+    assert(csv && name);
     for (size_t i = 0; i < csv->column_count; i++)
         if (strcmp(csv->fields.data[i].text, name) == 0)
             return (int)i;
@@ -408,6 +412,7 @@ int csv_error(const struct csv *csv, size_t row, size_t column, struct error *er
 int csv_number(const struct csv *csv, size_t row, size_t column, double minimum, double maximum,
                double *ret_value, struct error *err)
 {
+    assert(ret_value && minimum <= maximum);
     const char *text = csv_field(csv, row, column);
     CLEANUP(str_done) struct str expected = STR_EMPTY;
     double value = NAN;
@@ -442,6 +447,7 @@ void csv_add_field(struct str *text, const char *field)
     }
     str_add_char(text, '"');
     for (; *field; field++)
+        /* The field's bytes one by one, a quote followed by a second one. */
         str_add(text, (char[]){*field, *field == '"' ? '"' : '\0', '\0'});
     str_add_char(text, '"');
 }

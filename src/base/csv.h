@@ -31,12 +31,16 @@ const char *csv_name(const struct csv *csv);
 size_t csv_column_count(const struct csv *csv);
 /* The header of a column below csv_column_count(); borrowed. */
 const char *csv_column_name(const struct csv *csv, size_t column);
+/* Index of the column of this name, compared byte by byte; -1 when absent. */
 int csv_find_column(const struct csv *csv, const char *name); /* -1 when absent */
+/* Rows below the header; blank lines and comments do not count. */
 size_t csv_row_count(const struct csv *csv);
-/* A field without its quotes, surrounding blanks removed; "" when empty. */
+/* The field of a row below csv_row_count() and a column below csv_column_count(): without its
+ * quotes, surrounding blanks removed; "" when empty. Borrowed until csv_free(). */
 const char *csv_field(const struct csv *csv, size_t row, size_t column);
-/* Line of the row, column (1-based character) of the field: for messages. */
+/* Line of the row in its file, from 1: for messages. */
 unsigned csv_line(const struct csv *csv, size_t row);
+/* Column, in characters from 1, at which the field begins, its quote included. */
 unsigned csv_field_position(const struct csv *csv, size_t row, size_t column);
 /* E_INPUT with the field's FILE:LINE:COL before the text. */
 int csv_error(const struct csv *csv, size_t row, size_t column, struct error *err,

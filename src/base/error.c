@@ -117,6 +117,7 @@ int error_set_errno(struct error *err, enum error_code code, const char *format,
 
 int error_wrap(struct error *err, const char *format, ...)
 {
+    assert(format);
     if (!err || err->code == E_NONE)
         return -E_IO;
     struct draft draft = {.length = 0};

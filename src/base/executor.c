@@ -42,6 +42,7 @@ int executor_workers(const struct executor *executor)
 /* Signals are for the thread that was there before: handlers expect to run on it. */
 static void start_workers(struct worker *workers, int count)
 {
+    assert(count >= 1 && count <= EXECUTOR_WORKERS_MAX);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -54,6 +55,7 @@ static void start_workers(struct worker *workers, int count)
 void executor_run(const struct executor *executor, size_t pieces, executor_work *work,
                   void *context)
 {
+    assert(work || pieces == 0);
     struct round round = {.work = work, .context = context, .pieces = pieces};
     struct worker workers[EXECUTOR_WORKERS_MAX];
     int count = executor_workers(executor);
@@ -62,6 +64,8 @@ void executor_run(const struct executor *executor, size_t pieces, executor_work 
     for (int w = 0; w < count; w++)
         workers[w] = (struct worker){.round = &round, .number = w};
     start_workers(workers, count);
+    /* Pieces come off one counter rather than in equal shares: they take very different times,
+     * and a thread that could not be started leaves no piece behind. */
     work_on(&workers[0]);
     for (int w = 1; w < count; w++)
         if (workers[w].started)

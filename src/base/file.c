@@ -144,6 +144,7 @@ static int write_standard_output(const void *bytes, size_t length, struct error 
 /* The folder part of path, "." when there is none; owned by the caller. */
 static char *folder_of(const char *path)
 {
+    assert(path);
     const char *slash = strrchr(path, '/');
     if (!slash)
         return xstrdup(".");
@@ -290,6 +291,8 @@ static int replace_file(const char *target, const struct content *content)
     CLEANUP(temporary_done) struct temporary temporary = {.fd = -1};
     if (temporary_create(folder, content, &temporary) < 0)
         return -1;
+    /* close() may be where a network file system reports that it has no room: until it has said
+     * yes, the old file stays. */
     int closed = close(temporary.fd);
     temporary.fd = -1;
     if (closed < 0 || rename(temporary.name, target) < 0)
@@ -397,6 +400,7 @@ static int lock_held_error(const char *path, int fd, struct error *err)
 
 int file_read(const char *path, size_t limit, struct str *ret_bytes, struct error *err)
 {
+    assert(path && ret_bytes);
     assert(path && ret_bytes);
     CLEANUP(close_fd) int fd = -1;
     bool standard = is_standard_stream(path);

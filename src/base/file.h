@@ -22,10 +22,11 @@ int file_read(const char *path, size_t limit, struct str *ret_bytes, struct erro
  * path that is an existing character device or FIFO (/dev/stdout) is written directly. */
 int file_write(const char *path, const void *bytes, size_t length, struct error *err);
 
-/* mkdir -p with this mode for what is missing. */
+/* mkdir -p with this mode (less umask) for what is missing. E_IO names the folder that could
+ * not be made, or the file that stands in its place. */
 int file_make_dirs(const char *path, unsigned mode, struct error *err);
 
-/* "sha256:<hex>" of bytes into ret[72]. */
+/* "sha256:<hex>" of bytes, terminated, into ret[72]; that of no bytes is defined. */
 void file_sha256(const void *bytes, size_t length, char ret[72]);
 
 /* Writes all bytes to an open descriptor, also a pipe or socket, going on after signals. 0, or

@@ -191,6 +191,7 @@ void hist_record(struct hist *hist, int64_t value_ns)
 
 void hist_record_many(struct hist *hist, int64_t value_ns, uint64_t count)
 {
+    assert(hist);
     if (count == 0)
         return;
     if (__builtin_expect(value_ns > HOUR_NS, 0)) {
@@ -209,6 +210,7 @@ void hist_record_many(struct hist *hist, int64_t value_ns, uint64_t count)
 
 void hist_merge(struct hist *into, const struct hist *from)
 {
+    assert(into && from && into != from);
     assert(into != from);
     for (size_t i = first_bucket(from); i <= last_bucket(from); i++)
         into->counts[i] += from->counts[i];
@@ -271,6 +273,7 @@ double hist_stddev_ns(const struct hist *hist)
 
 int64_t hist_percentile_ns(const struct hist *hist, double percent)
 {
+    assert(percent > 0 && percent <= 100);
     if (hist->total == 0)
         return 0;
     uint64_t rank = nearest_rank(percent, hist->total), seen = 0;

@@ -38,6 +38,7 @@ uint64_t hist_saturated(const struct hist *hist);
 int64_t hist_min_ns(const struct hist *hist); /* 0 when empty */
 int64_t hist_max_ns(const struct hist *hist); /* both exact */
 double hist_mean_ns(const struct hist *hist); /* from bucket midpoints; 0 when empty */
+/* Standard deviation over bucket midpoints, dividing by the count; 0 when empty. */
 double hist_stddev_ns(const struct hist *hist);
 /* The smallest recorded bucket value v such that at least percent % of the records are
  * <= v (nearest rank), 0 < percent <= 100; 0 when empty. */
@@ -46,9 +47,11 @@ int64_t hist_percentile_ns(const struct hist *hist, double percent);
  * percentile(p) <= limit exactly when share_within(limit) >= p %. */
 double hist_share_within(const struct hist *hist, int64_t limit_ns);
 
-/* Text form for files and pipes, "bucket:count …" with a version word, and back.
- * Decoding bad text is E_INPUT and leaves *ret_hist alone. */
+/* Text form for files and pipes, "bucket:count …" with a version word in front. Exact:
+ * hist_decode() gives back the same counts, smallest and largest value. */
 void hist_encode(const struct hist *hist, struct str *ret_text);
+/* Reads what hist_encode() wrote into a new histogram that the caller frees. Bad text, or one
+ * of another version, is E_INPUT and leaves *ret_hist alone. */
 int hist_decode(const char *text, struct hist **ret_hist, struct error *err);
 
 #endif

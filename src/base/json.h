@@ -17,8 +17,9 @@
 
 enum { JSON_DEPTH_LIMIT = 64 }; /* levels of lists and objects */
 
-/* Duplicate keys, depth over 64, NUL in text, NaN and trailing text are E_INPUT. The
- * result is a new reference. */
+/* Parses text that this program or its user wrote; name is for messages. Duplicate keys, depth
+ * over JSON_DEPTH_LIMIT, NUL in text, NaN and trailing text are E_INPUT. The result is a new
+ * reference, which the caller drops. */
 int json_parse(const char *name, const char *bytes, size_t length, json_t **ret_root,
                struct error *err);
 /* The same for JSON that others may have filled with anything, where one text must not cost
@@ -30,6 +31,7 @@ int json_parse_lenient(const char *name, const char *bytes, size_t length, json_
 /* file_read() then json_parse(), with the path as name. */
 int json_read(const char *path, json_t **ret_root, struct error *err);
 
+/* For CLEANUP(json_decref_ptr) json_t *x = NULL; borrowed values must not be held so. */
 static inline void json_decref_ptr(json_t **json)
 {
     json_decref(*json);
@@ -50,20 +52,28 @@ int json_error_at(const struct json_place *place, struct error *err, const char 
 /* Text under key, borrowed; "" when there is none. */
 const char *json_text(const json_t *object, const char *key);
 
-/* Typed getters: when `required` is false and the key is absent or null, *ret stays. */
+/* Typed getters. When `required` is false and the key is absent or null, *ret stays, so that
+ * defaults are set before. Else a missing value, or one of another kind or out of range, is
+ * E_INPUT with the path of the field, what stood there and what was expected. The text is
+ * borrowed from `object`. */
 int json_get_text(const struct json_place *place, const json_t *object, const char *key,
                   bool required, const char **ret, struct error *err);
+/* A finite number in [minimum, maximum]; infinite bounds are open. */
 int json_get_number(const struct json_place *place, const json_t *object, const char *key,
                     bool required, double minimum, double maximum, double *ret,
                     struct error *err);
+/* A whole number in [minimum, maximum]; a real without a fraction counts (5.0), up to 2^53,
+ * beyond which a double no longer tells neighbours apart. */
 int json_get_int(const struct json_place *place, const json_t *object, const char *key,
                  bool required, long long minimum, long long maximum, long long *ret,
                  struct error *err);
+/* true or false; 0 and 1 are neither. */
 int json_get_bool(const struct json_place *place, const json_t *object, const char *key,
                   bool required, bool *ret, struct error *err);
-/* The list or object under key, borrowed; NULL when absent and not required. */
+/* The list under key, borrowed; *ret becomes NULL when it is absent and not required. */
 int json_get_list(const struct json_place *place, const json_t *object, const char *key,
                   bool required, const json_t **ret, struct error *err);
+/* The same of an object. */
 int json_get_object(const struct json_place *place, const json_t *object, const char *key,
                     bool required, const json_t **ret, struct error *err);
 

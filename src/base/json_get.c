@@ -14,6 +14,7 @@ enum { SHOWN_LIMIT = 40 }; /* bytes of a wrong value that a message shows */
 
 const char *json_text(const json_t *object, const char *key)
 {
+    assert(key);
     const char *text = json_string_value(json_object_get(object, key));
 
     return text ? text : "";
@@ -21,6 +22,7 @@ const char *json_text(const json_t *object, const char *key)
 
 static void add_path(const struct json_place *place, struct str *path)
 {
+    assert(place->parent || !place->key);
     if (!place->parent)
         return;
     add_path(place->parent, path);
@@ -104,6 +106,7 @@ static int find(const struct wanted *wanted, const json_t *object, const json_t 
 int json_get_text(const struct json_place *place, const json_t *object, const char *key,
                   bool required, const char **ret, struct error *err)
 {
+    assert(ret);
     struct wanted wanted = {place, key, required, "text"};
     const json_t *value = NULL;
     int result = find(&wanted, object, &value, err);
@@ -120,6 +123,7 @@ int json_get_number(const struct json_place *place, const json_t *object, const 
                     bool required, double minimum, double maximum, double *ret,
                     struct error *err)
 {
+    assert(ret && minimum <= maximum);
     CLEANUP(str_done) struct str expected = STR_EMPTY;
     const json_t *value = NULL;
 
@@ -156,6 +160,7 @@ int json_get_int(const struct json_place *place, const json_t *object, const cha
                  bool required, long long minimum, long long maximum, long long *ret,
                  struct error *err)
 {
+    assert(ret && minimum <= maximum);
     CLEANUP(str_done) struct str expected = STR_EMPTY;
     const json_t *value = NULL;
     long long whole = 0;
@@ -174,6 +179,7 @@ int json_get_int(const struct json_place *place, const json_t *object, const cha
 int json_get_bool(const struct json_place *place, const json_t *object, const char *key,
                   bool required, bool *ret, struct error *err)
 {
+    assert(ret);
     struct wanted wanted = {place, key, required, "true or false"};
     const json_t *value = NULL;
     int result = find(&wanted, object, &value, err);
@@ -189,6 +195,7 @@ int json_get_bool(const struct json_place *place, const json_t *object, const ch
 int json_get_list(const struct json_place *place, const json_t *object, const char *key,
                   bool required, const json_t **ret, struct error *err)
 {
+    assert(ret);
     struct wanted wanted = {place, key, required, "a list"};
     const json_t *value = NULL;
     int result = find(&wanted, object, &value, err);
@@ -203,6 +210,7 @@ int json_get_list(const struct json_place *place, const json_t *object, const ch
 int json_get_object(const struct json_place *place, const json_t *object, const char *key,
                     bool required, const json_t **ret, struct error *err)
 {
+    assert(ret);
     struct wanted wanted = {place, key, required, "an object"};
     const json_t *value = NULL;
     int result = find(&wanted, object, &value, err);

@@ -22,11 +22,13 @@ struct map {
     size_t slot_count;
 };
 
-/* The value under key, or NULL. */
+/* The value under key, borrowed as it was put; NULL when the key is absent (or was put with
+ * NULL: map_find() tells the two apart). */
 void *map_get(const struct map *map, const char *key);
 /* The position of key in entries, or -1. */
 ptrdiff_t map_find(const struct map *map, const char *key);
-/* Adds or replaces; returns the position of the entry. */
+/* Adds a copy of key, or replaces the value under it, which then keeps its position. Returns
+ * the position of the entry; what stood there before is not freed. */
 size_t map_put(struct map *map, const char *key, void *value);
 /* Frees keys and tables, not the values; the map is empty after. */
 void map_done(struct map *map);

@@ -154,8 +154,9 @@ int command_main(const struct command *root, int argc, char **argv);
 
 /* Whole help text of a command, 80 columns, with its subcommands and options. */
 void command_help(const struct command *command, const char *path, struct str *text);
-/* roff manual page (man(7)) of the whole tree; bash completion script. */
+/* The manual page of the whole tree in roff, man(7) macros. */
 void command_manual(const struct command *root, struct str *text);
+/* The completion script for bash: commands, options and the words of choices. */
 void command_completion_bash(const struct command *root, struct str *text);
 
 /* For all that reads the table: each subcommand, depth first, parents before children. */

@@ -87,6 +87,7 @@ static double log_factorial(double k)
  * uniform number. The limit is never met but by rounding: P(X >= 100) < 1e-60. */
 static uint64_t poisson_small(struct rng *rng, double mean)
 {
+    assert(mean >= 0 && mean < POISSON_SMALL_MEAN);
     double probability = exponential(-mean), rest = rng_unit(rng);
     uint64_t count = 0;
     while (rest >= probability && count < POISSON_SMALL_LIMIT) {
@@ -101,6 +102,7 @@ static uint64_t poisson_small(struct rng *rng, double mean)
  * (1993), algorithm PTRS, for means from 10; the letters are the paper's. */
 static uint64_t poisson_large(struct rng *rng, double mean)
 {
+    assert(mean >= POISSON_SMALL_MEAN);
     double log_mean = natural_log(mean);
     double b = 0.931 + 2.53 * sqrt(mean);
     double a = -0.059 + 0.02483 * b;

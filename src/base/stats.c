@@ -48,10 +48,13 @@ static double log_gamma_half_step(double a)
  * (a + 1)/(a + b + 2), where it converges fast. */
 static double beta_fraction(double a, double b, double x)
 {
+    assert(a > 0 && b > 0 && x > 0 && x < 1);
     const double tiny = DBL_MIN / DBL_EPSILON;
     double c = 1, d = 1 - (a + b) * x / (a + 1);
     d = 1 / (fabs(d) < tiny ? tiny : d);
     double value = d, change = 0;
+    /* Modified Lentz: c and d are kept off zero by `tiny`, so that no step divides by it;
+     * `change` holds both half steps of one m. */
     for (int m = 1; m < FRACTION_STEPS_MAX && fabs(change - 1) > 4 * DBL_EPSILON; m++) {
         double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
         double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
@@ -159,6 +162,7 @@ static struct rank_walk walk_ranks(const double *a, size_t a_count, const double
 /* The normal approximation with continuity and tie corrections (Lehmann 1975). */
 static double mann_whitney_normal(struct rank_walk walk, double a_count, double b_count)
 {
+    assert(a_count > 0 && b_count > 0 && walk.tie_sum >= 0);
     double all = a_count + b_count, pairs = a_count * b_count;
     double variance = pairs / 12 * (all + 1 - walk.tie_sum / (all * (all - 1)));
     if (variance <= 0) /* every value the same */
@@ -169,6 +173,7 @@ static double mann_whitney_normal(struct rank_walk walk, double a_count, double 
 
 double stats_mean(const double *values, size_t count)
 {
+    assert(values || count == 0);
     if (count == 0)
         return 0;
     double sum = 0, rest = 0;
@@ -279,6 +284,7 @@ double stats_mann_whitney_p(const double *a, size_t a_count, const double *b, si
 
 struct stats_line stats_fit_line(const double *x, const double *y, size_t count)
 {
+    assert((x && y) || count == 0);
     double x_mean = stats_mean(x, count), y_mean = stats_mean(y, count);
     double xx = 0, xy = 0, yy = 0;
     for (size_t i = 0; i < count; i++) {

@@ -34,6 +34,7 @@ double stats_mann_whitney_p(const double *a, size_t a_count, const double *b, si
 struct stats_line {
     double intercept, slope, r_squared;
 };
+/* x and y have `count` values each; an empty sample gives the line y = 0. */
 struct stats_line stats_fit_line(const double *x, const double *y, size_t count);
 
 #endif

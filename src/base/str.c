@@ -169,6 +169,7 @@ static bool is_decimal(const char *text)
 
 void str_done(struct str *text)
 {
+    assert(text);
     if (text->capacity)
         free(text->bytes);
     *text = STR_EMPTY;
@@ -176,6 +177,7 @@ void str_done(struct str *text)
 
 void str_clear(struct str *text)
 {
+    assert(text);
     text->length = 0;
     if (text->capacity)
         text->bytes[0] = '\0';
@@ -205,6 +207,7 @@ void str_add_char(struct str *text, char c)
 
 void str_addf(struct str *text, const char *format, ...)
 {
+    assert(text && format);
     va_list arguments;
     va_start(arguments, format);
     str_vaddf(text, format, arguments);
@@ -215,6 +218,7 @@ void str_vaddf(struct str *text, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
+    /* Measured first: vsnprintf() walks the arguments, so the second call needs a copy. */
     int length = vsnprintf(NULL, 0, format, arguments);
     assert(length >= 0 && "a text must be formattable");
     str_reserve(text, (size_t)length);
@@ -225,6 +229,7 @@ void str_vaddf(struct str *text, const char *format, va_list arguments)
 
 char *str_take(struct str *text)
 {
+    assert(text && (text->capacity == 0 || text->bytes[text->length] == '\0'));
     char *bytes = text->capacity ? text->bytes : xstrdup("");
     *text = STR_EMPTY;
     return bytes;
@@ -232,11 +237,13 @@ char *str_take(struct str *text)
 
 bool text_starts_with(const char *text, const char *prefix)
 {
+    assert(text && prefix);
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 bool text_ends_with(const char *text, const char *suffix)
 {
+    assert(text && suffix);
     size_t length = strlen(text), suffix_length = strlen(suffix);
     return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
 }

@@ -20,6 +20,7 @@ extern char str_empty_bytes[1];
 #define STR_EMPTY ((struct str){.bytes = str_empty_bytes})
 
 void str_done(struct str *text); /* frees; *text is STR_EMPTY after */
+/* Empties the text and keeps its memory. */
 void str_clear(struct str *text);
 /* Appends a text. */
 void str_add(struct str *text, const char *more);
@@ -38,8 +39,9 @@ void str_add_number(struct str *text, double value);
 /* The text itself, owned by the caller (free()); *text is STR_EMPTY after. */
 char *str_take(struct str *text);
 
-/* Whether text begins, or ends, with these bytes; the empty text always does. */
+/* Whether text begins with these bytes; with the empty text it always does. */
 bool text_starts_with(const char *text, const char *prefix);
+/* Whether text ends with these bytes; with the empty text it always does. */
 bool text_ends_with(const char *text, const char *suffix);
 /* Columns that a UTF-8 text takes on a terminal (wcwidth; invalid bytes count 1). */
 size_t text_columns(const char *text);
@@ -47,6 +49,7 @@ size_t text_columns(const char *text);
 /* Strict number reading: the whole text must be one finite number without surrounding
  * blanks; false (and *ret untouched) otherwise. Never depends on the locale. */
 bool text_to_double(const char *text, double *ret);
+/* The same of a whole number in [minimum, maximum], digits with at most one sign. */
 bool text_to_int(const char *text, long long minimum, long long maximum, long long *ret);
 /* Takes the digits at *text as a whole number of at most maximum, and moves *text behind them.
  * False, with both unchanged, when there are none or they are more. */

@@ -73,6 +73,7 @@ struct text_position text_input_position(const struct text_input *input, size_t 
 int text_error_at(const char *name, struct text_position position, struct error *err,
                   const char *format, va_list arguments)
 {
+    assert(name && position.line > 0 && position.column > 0);
     CLEANUP(str_done) struct str text = STR_EMPTY;
 
     str_vaddf(&text, format, arguments);
@@ -113,6 +114,7 @@ static int check_bytes(const struct text_input *input, struct error *err)
 int text_input_open(struct text_input *ret_input, const char *name, const char *bytes,
                     size_t length, const char *expected, struct error *err)
 {
+    assert(ret_input && name && expected && (bytes || length == 0));
     size_t mark = sizeof byte_order_mark - 1;
     bool marked = length >= mark && memcmp(bytes, byte_order_mark, mark) == 0;
     struct text_input input = {

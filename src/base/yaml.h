@@ -46,7 +46,9 @@ const char *yaml_name(const struct yaml *yaml);
 
 /* The value under key, or NULL; map must be a map. */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
-bool yaml_is_null(const struct yaml_node *node); /* plain empty, ~, null */
+/* Whether the node is plain and empty, ~ or null: all that YAML's core schema calls null. */
+bool yaml_is_null(const struct yaml_node *node);
+/* E_INPUT "FILE:LINE:COL: …" at this node. */
 int yaml_error(const struct yaml *yaml, const struct yaml_node *node, struct error *err,
                const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* E_INPUT unless node is of this kind; what: "a list of services". */
@@ -57,12 +59,16 @@ int yaml_expect(const struct yaml *yaml, const struct yaml_node *node, enum yaml
 int yaml_only_keys(const struct yaml *yaml, const struct yaml_node *map,
                    const char *const *known, struct error *err);
 
+/* The scalar under key, borrowed from the tree; a list or a map is no text. */
 int yaml_get_text(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                   const char **ret, struct error *err);
+/* A finite number in [minimum, maximum]; infinite bounds are open. A quoted scalar is text. */
 int yaml_get_number(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                     double minimum, double maximum, double *ret, struct error *err);
+/* A whole number in [minimum, maximum], without fraction or exponent. */
 int yaml_get_int(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                  long long minimum, long long maximum, long long *ret, struct error *err);
+/* true or false as YAML's core schema writes them; yes and no are texts. */
 int yaml_get_bool(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                   bool *ret, struct error *err);
 

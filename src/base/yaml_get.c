@@ -115,6 +115,7 @@ int yaml_only_keys(const struct yaml *yaml, const struct yaml_node *map,
 /* The scalar under key, NULL when absent or null. */
 static const struct yaml_node *get_scalar(const struct yaml_node *map, const char *key)
 {
+    assert(map->kind == YAML_KIND_MAP);
     const struct yaml_node *node = yaml_get(map, key);
 
     return node && !yaml_is_null(node) ? node : NULL;
@@ -132,6 +133,7 @@ static int fail_value(const struct yaml *yaml, const struct yaml_node *node, con
 int yaml_get_text(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                   const char **ret, struct error *err)
 {
+    assert(ret);
     const struct yaml_node *node = get_scalar(map, key);
 
     if (!node)
@@ -145,6 +147,7 @@ int yaml_get_text(const struct yaml *yaml, const struct yaml_node *map, const ch
 int yaml_get_number(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                     double minimum, double maximum, double *ret, struct error *err)
 {
+    assert(ret && minimum <= maximum);
     const struct yaml_node *node = get_scalar(map, key);
     CLEANUP(str_done) struct str expected = STR_EMPTY;
     double value = 0;
@@ -163,6 +166,7 @@ int yaml_get_number(const struct yaml *yaml, const struct yaml_node *map, const 
 int yaml_get_int(const struct yaml *yaml, const struct yaml_node *map, const char *key,
                  long long minimum, long long maximum, long long *ret, struct error *err)
 {
+    assert(ret && minimum <= maximum);
     const struct yaml_node *node = get_scalar(map, key);
     CLEANUP(str_done) struct str expected = STR_EMPTY;
 
