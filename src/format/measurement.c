@@ -81,6 +81,8 @@ const char *task_name(enum task task)
 
 int measurement_latency_column(const struct measurement *row, double percentile)
 {
+    assert(percentile == MEASUREMENT_PERCENTILE_MEAN || percentile >= 50);
+    assert(percentile <= 100);
     if (percentile == MEASUREMENT_PERCENTILE_MEAN)
         return isnan(row->latency_ms[LATENCY_MEAN]) ? -1 : LATENCY_MEAN;
     for (int column = LATENCY_P50; column < LATENCY_COLUMN_COUNT; column++)
@@ -91,6 +93,7 @@ int measurement_latency_column(const struct measurement *row, double percentile)
 
 bool measurement_same_key(const struct measurement *a, const struct measurement *b)
 {
+    assert(a && b);
     assert(a->model && b->model);
     return strcmp(a->model, b->model) == 0 && a->board == b->board &&
            a->profile == b->profile && a->batch == b->batch && a->procs == b->procs &&
@@ -170,6 +173,7 @@ static const char *field(const struct reader *reader, size_t row, enum column co
 static int read_place(const struct reader *reader, size_t row, struct measurement *measurement,
                       struct error *err)
 {
+    assert(measurement->model);
     struct error inner;
     if (*measurement->model == '\0')
         return FIELD_ERROR(reader, row, COLUMN_MODEL, err,
@@ -185,6 +189,7 @@ static int read_place(const struct reader *reader, size_t row, struct measuremen
 static int read_word(const struct reader *reader, size_t row, enum column column,
                      const char *const *words, int count, int *ret_word, struct error *err)
 {
+    assert(column < COLUMN_COUNT && count > 0);
     const char *text = field(reader, row, column);
     if (*text == '\0') {
         *ret_word = 0;
@@ -208,6 +213,7 @@ static int read_word(const struct reader *reader, size_t row, enum column column
 static int read_count(const struct reader *reader, size_t row, enum column column, int maximum,
                       int *ret_value, struct error *err)
 {
+    assert(column < COLUMN_COUNT && maximum >= 1);
     const char *text = field(reader, row, column);
     long long value;
     if (!text_to_int(text, 1, maximum, &value))
@@ -222,6 +228,7 @@ static int read_count(const struct reader *reader, size_t row, enum column colum
 static int read_positive(const struct reader *reader, size_t row, int column, const char *name,
                          double *ret_value, struct error *err)
 {
+    assert(column < (int)csv_column_count(reader->csv));
     *ret_value = NAN;
     if (column < 0)
         return 0;
@@ -260,6 +267,7 @@ static int read_figures(const struct reader *reader, size_t row,
 static int read_throughput(const struct reader *reader, size_t row,
                            struct measurement *measurement, struct error *err)
 {
+    assert(reader->columns[COLUMN_THROUGHPUT] >= 0);
     double throughput_rps = NAN;
     size_t column = (size_t)reader->columns[COLUMN_THROUGHPUT];
     int rc = csv_number(reader->csv, row, column, 0, DBL_MAX, &throughput_rps, err);
@@ -317,6 +325,8 @@ static int check_device(struct reader *reader, size_t row,
     if (*measurement->device == '\0')
         return 0;
     const struct measurement *first = NULL;
+    /* Each model is judged by its first row with a known device: rows that leave it empty agree
+     * with any. */
     ptrdiff_t position = map_find(&reader->device_rows, measurement->model);
     if (position < 0) {
         map_put(&reader->device_rows, measurement->model,
@@ -355,6 +365,7 @@ static void read_texts(const struct reader *reader, size_t row, struct measureme
 static int read_row(struct reader *reader, size_t row, struct measurement_set *set,
                     struct error *err)
 {
+    assert(row == set->rows.count);
     struct measurement *measurement = vec_push(&set->rows);
     read_texts(reader, row, measurement, set);
     int status = 0, task = 0;
@@ -390,6 +401,7 @@ static int read_rows(const struct csv *csv, struct measurement_set *set, struct 
 int measurement_set_parse(const char *name, const char *bytes, size_t length,
                           struct measurement_set *ret_set, struct error *err)
 {
+    assert(name && ret_set);
     CLEANUP(csv_free_ptr) struct csv *csv = NULL;
     int rc = csv_parse(name, bytes, length, &csv, err);
     if (rc < 0)
@@ -424,6 +436,7 @@ static struct filled find_filled(const struct measurement_set *set)
 {
     struct filled filled = {0};
     bool any_latency = false;
+    /* Columns that no row fills are left out, so that a small file stays readable. */
     for (int i = 0; i < COLUMN_REQUIRED_COUNT; i++)
         filled.columns[i] = true;
     for (size_t r = 0; r < set->rows.count; r++) {
@@ -464,12 +477,14 @@ static void add_header(const struct measurement_set *set, const struct filled *f
 
 static void add_number_field(struct str *text, double value)
 {
+    assert(isnan(value) || isfinite(value));
     if (!isnan(value))
         str_add_number(text, value);
 }
 
 static void add_optional(const struct measurement *row, enum column column, struct str *text)
 {
+    assert(column >= COLUMN_REQUIRED_COUNT && column < COLUMN_COUNT);
     if (column == COLUMN_MEMORY)
         add_number_field(text, row->memory_mib);
     else if (column == COLUMN_POWER)
@@ -487,6 +502,8 @@ static void add_optional(const struct measurement *row, enum column column, stru
 static void add_row(const struct measurement_set *set, const struct filled *filled,
                     const struct measurement *row, struct str *text)
 {
+    assert(row->model && row->board && row->profile >= 0);
+    assert(row->profile < row->board->profile_count);
     csv_add_field(text, row->model);
     str_addf(text, ",%s,%s,%d,%d,", row->board->slug, row->board->profiles[row->profile].name,
              row->batch, row->procs);
@@ -513,6 +530,7 @@ static void add_row(const struct measurement_set *set, const struct filled *fill
 
 void measurement_set_format(const struct measurement_set *set, struct str *text)
 {
+    assert(set && text);
     struct filled filled = find_filled(set);
     add_header(set, &filled, text);
     for (size_t i = 0; i < set->rows.count; i++)

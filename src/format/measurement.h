@@ -71,18 +71,22 @@ void measurement_set_done(struct measurement_set *set);
  * board, slice, batch, procs, task) unique; devices of one model not mixed; an ok
  * inference row has throughput > 0 and at least one latency. E_INPUT with FILE:LINE:COL. */
 int measurement_set_read(const char *path, struct measurement_set *ret_set, struct error *err);
+/* The same from bytes; name is for messages. */
 int measurement_set_parse(const char *name, const char *bytes, size_t length,
                           struct measurement_set *ret_set, struct error *err);
-/* Appends header and rows: contract columns first and in its order, optional and extra
- * columns where any row fills them. */
+/* Appends header and rows: contract columns first and in its order, optional and extra columns
+ * where any row fills them. What measurement_set_parse() read comes back equal, but for
+ * comments and blank lines. */
 void measurement_set_format(const struct measurement_set *set, struct str *text);
 
-const char *latency_column_name(enum latency_column column); /* "latency_ms_p99" */
+/* The words of the CSV, static: "latency_ms_p99"; "ok", "oom" …; "inference", "training". */
+const char *latency_column_name(enum latency_column column);
 const char *measurement_status_name(enum measurement_status status);
 const char *task_name(enum task task);
-/* The filled column of the smallest percentile not below `percentile` (50 … 99.9), or the
- * mean column for MEASUREMENT_PERCENTILE_MEAN and nothing else; -1 when the row has none. */
+/* The `percentile` of a service that judges by mean latency. */
 #define MEASUREMENT_PERCENTILE_MEAN 0.0
+/* The filled column of the smallest percentile not below `percentile` (50 … 99.9), or the mean
+ * column for MEASUREMENT_PERCENTILE_MEAN and nothing else; -1 when the row has none. */
 int measurement_latency_column(const struct measurement *row, double percentile);
 
 #endif

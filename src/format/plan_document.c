@@ -22,6 +22,7 @@ void plan_init(struct plan *plan)
 
 void plan_done(struct plan *plan)
 {
+    assert(plan);
     for (size_t i = 0; i < plan->gpus.count; i++)
         vec_done(&plan->gpus.data[i].instances);
     vec_done(&plan->gpus);
@@ -36,6 +37,7 @@ void plan_done(struct plan *plan)
 
 static json_t *number_or_null(double value)
 {
+    assert(isnan(value) || isfinite(value));
     return isnan(value) ? json_null() : json_real(value);
 }
 
@@ -47,6 +49,8 @@ static json_t *text_or_null(const char *text)
 static json_t *instance_to_json(const struct plan *plan, const struct plan_gpu *gpu,
                                 const struct plan_instance *instance)
 {
+    assert(instance->service >= -1);
+    assert(instance->profile >= 0 && instance->profile < gpu->board->profile_count);
     assert(instance->service < (int)plan->services.count);
     const char *service =
         instance->service < 0 ? NULL : plan->services.data[instance->service].name;
@@ -85,6 +89,7 @@ json_t *plan_gpus_to_json(const struct plan *plan)
 
 json_t *plan_services_to_json(const struct plan *plan)
 {
+    assert(plan);
     json_t *list = json_array();
     for (size_t i = 0; i < plan->services.count; i++) {
         const struct plan_service *service = &plan->services.data[i];
@@ -112,6 +117,7 @@ static json_t *infeasible_to_json(const struct plan *plan)
 
 static json_t *bound_to_json(const struct plan *plan)
 {
+    assert(plan->bound_gpus >= -1 && plan->bound_how);
     if (isnan(plan->bound_cost))
         return json_null();
     json_t *bound = json_object();
@@ -124,6 +130,8 @@ static json_t *bound_to_json(const struct plan *plan)
 
 json_t *plan_to_json(const struct plan *plan)
 {
+    assert(plan->status < PLAN_STATUS_COUNT && plan->algorithm);
+    assert(isfinite(plan->cost) && plan->gpus_used >= 0);
     json_t *root = json_object();
     json_object_set_new(root, "schema", json_string("tranche.plan/1"));
     json_object_set_new(root, "algorithm", json_string(plan->algorithm));
@@ -151,6 +159,7 @@ json_t *plan_to_json(const struct plan *plan)
 
 void plan_format(const struct plan *plan, struct str *text)
 {
+    assert(plan && text);
     json_t *root = plan_to_json(plan);
     json_write_pretty(root, text);
     json_decref(root);
@@ -169,6 +178,7 @@ void plan_gpu_layout(const struct plan_gpu *gpu, struct mig_layout *ret_layout)
 
 int plan_find_service(const struct plan *plan, const char *name)
 {
+    assert(plan && name);
     for (size_t i = 0; i < plan->services.count; i++)
         if (strcmp(plan->services.data[i].name, name) == 0)
             return (int)i;
@@ -177,6 +187,7 @@ int plan_find_service(const struct plan *plan, const char *name)
 
 int plan_find_gpu(const struct plan *plan, const char *id)
 {
+    assert(plan && id);
     for (size_t i = 0; i < plan->gpus.count; i++)
         if (strcmp(plan->gpus.data[i].id, id) == 0)
             return (int)i;

@@ -96,12 +96,18 @@ int plan_from_json(const char *name, const json_t *root, struct plan *ret_plan,
 /* The GPUs and services alone, as transition documents carry them. */
 int plan_gpus_from_json(const struct json_place *place, const json_t *gpus,
                         const json_t *services, struct plan *ret_plan, struct error *err);
-json_t *plan_to_json(const struct plan *plan);          /* new reference */
-json_t *plan_gpus_to_json(const struct plan *plan);     /* the "gpus" list */
+/* The document of the contract; a new reference, which shares nothing with the plan. Members
+ * that are not known (NAN, -1, NULL) are null or left out as the schema says. */
+json_t *plan_to_json(const struct plan *plan);
+/* Its "gpus" list alone, a new reference: for transition documents. */
+json_t *plan_gpus_to_json(const struct plan *plan); /* the "gpus" list */
+/* Its "services" list alone, a new reference. */
 json_t *plan_services_to_json(const struct plan *plan); /* the "services" list */
+/* Appends the document as json_write_pretty() writes it: equal plans give equal bytes. */
 void plan_format(const struct plan *plan, struct str *text);
 
-/* The layout of one GPU of a plan. */
+/* The layout of one GPU of a plan, sorted. More than MIG_INSTANCES_MAX instances are the
+ * caller's fault: plan_read() refuses them. */
 void plan_gpu_layout(const struct plan_gpu *gpu, struct mig_layout *ret_layout);
 /* Index of a service by name, or -1. */
 int plan_find_service(const struct plan *plan, const char *name);

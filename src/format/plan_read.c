@@ -40,6 +40,7 @@ void plan_faults_done(struct plan_faults *faults)
 static int note_fault(struct reader *reader, const struct json_place *parent, const char *key,
                       const char *text, struct error *err)
 {
+    assert(parent && text);
     struct json_place place = {.file = parent->file, .parent = parent, .key = key};
     if (!reader->faults)
         return json_error_at(&place, err, "%s", text);
@@ -57,6 +58,7 @@ static const char *keep(struct reader *reader, const char *text)
 static int read_whole(const struct json_place *place, const json_t *object, const char *key,
                       const long long range[2], int *ret, struct error *err)
 {
+    assert(range[0] <= range[1]);
     long long value = *ret;
     int rc = json_get_int(place, object, key, true, range[0], range[1], &value, err);
     if (rc == 0)
@@ -68,6 +70,7 @@ static int read_whole(const struct json_place *place, const json_t *object, cons
 static int read_serving(const struct json_place *place, const json_t *object,
                         struct plan_instance *instance, struct error *err)
 {
+    assert(instance->service >= -1);
     instance->max_wait_ms = instance->latency_ms = NAN;
     int rc = json_get_number(place, object, "max_wait_ms", false, 0, NUMBER_MAX,
                              &instance->max_wait_ms, err);
@@ -109,6 +112,7 @@ static int read_slice(struct reader *reader, const struct json_place *place,
                       const json_t *object, const struct mig_board *board,
                       struct plan_instance *instance, bool *ret_known, struct error *err)
 {
+    assert(board && instance);
     const char *slice = NULL;
     struct error inner;
     int rc = json_get_text(place, object, "slice", true, &slice, err);
@@ -133,6 +137,7 @@ static int read_slice(struct reader *reader, const struct json_place *place,
 static int read_instance(struct reader *reader, const struct json_place *place,
                          const json_t *object, struct plan_gpu *gpu, struct error *err)
 {
+    assert(gpu->board && gpu->instances.count < MIG_INSTANCES_MAX);
     struct plan_instance instance = {0};
     bool known = true;
     if (!json_is_object(object))
@@ -197,6 +202,7 @@ static int read_gpu(struct reader *reader, const struct json_place *place, const
     if (map_find(&reader->ids, id) >= 0)
         return json_error_at(&id_place, err, "\"%s\" is used twice, expected unique ids", id);
     map_put(&reader->ids, id, NULL);
+    /* Into the plan before it is whole, so that plan_done() frees it whatever fails below. */
     struct plan_gpu *gpu = vec_push(&reader->plan->gpus);
     gpu->id = keep(reader, id);
     gpu->node = keep(reader, node);
@@ -208,6 +214,7 @@ static int read_gpu(struct reader *reader, const struct json_place *place, const
 static int read_service(struct reader *reader, const struct json_place *place,
                         const json_t *object, struct error *err)
 {
+    assert(reader->services.count == reader->plan->services.count);
     const char *name = NULL;
     struct plan_service service = {0};
     if (!json_is_object(object))
@@ -240,6 +247,7 @@ static int read_gpus_and_services(struct reader *reader, const struct json_place
         return json_error_at(&services_place, err, "expected a list of services");
     if (!json_is_array(gpus) || json_array_size(gpus) > GPUS_MAX)
         return json_error_at(&gpus_place, err, "expected a list of at most %d GPUs", GPUS_MAX);
+    /* Services first: instances name them, whatever the order in the document. */
     for (size_t i = 0; rc == 0 && i < json_array_size(services); i++) {
         struct json_place at = {.file = place->file, .parent = &services_place, .index = i};
         rc = read_service(reader, &at, json_array_get(services, i), err);
@@ -265,6 +273,7 @@ static int refuse_null(const struct json_place *place, const json_t *object,
 
 static int count_used(const struct plan *plan)
 {
+    assert(plan->gpus.count <= GPUS_MAX);
     int used = 0;
     for (size_t i = 0; i < plan->gpus.count; i++) {
         bool serves = false;
@@ -452,6 +461,7 @@ static int read_root(struct reader *reader, const struct json_place *place, json
         rc = read_gpus_and_services(reader, place, gpus, services, err);
     if (rc < 0)
         return rc;
+    /* What the figures are when the document does not say: each GPU at a price of 1. */
     reader->plan->gpus_used = count_used(reader->plan);
     reader->plan->cost = reader->plan->gpus_used;
     rc = read_status(reader, place, root, err);
@@ -467,6 +477,7 @@ static int read_root(struct reader *reader, const struct json_place *place, json
 static int plan_from_json_with(const char *name, const json_t *root, struct plan_faults *faults,
                                struct plan *ret_plan, struct error *err)
 {
+    assert(name && ret_plan);
     struct plan plan;
     plan_init(&plan);
     CLEANUP(reader_done) struct reader reader = {.plan = &plan, .faults = faults};
@@ -512,6 +523,7 @@ int plan_read_faulty(const char *path, struct plan *ret_plan, struct plan_faults
 int plan_gpus_from_json(const struct json_place *place, const json_t *gpus,
                         const json_t *services, struct plan *ret_plan, struct error *err)
 {
+    assert(place && ret_plan);
     struct plan plan;
     plan_init(&plan);
     CLEANUP(reader_done) struct reader reader = {.plan = &plan};

@@ -67,6 +67,7 @@ static void reader_done(struct reader *reader)
 
 static const struct yaml_node *node_at(const struct yaml_node *map, const char *key)
 {
+    assert(map->kind == YAML_KIND_MAP);
     const struct yaml_node *node = yaml_get(map, key);
     return node ? node : map;
 }
@@ -91,6 +92,7 @@ static int read_text(struct reader *reader, const struct yaml_node *map, const c
 static int read_positive(struct reader *reader, const struct yaml_node *map, const char *key,
                          double maximum, double *ret, struct error *err)
 {
+    assert(maximum >= POSITIVE_MIN && ret);
     double value = 0;
     const struct yaml_node *node = yaml_get(map, key);
     if (!node)
@@ -111,6 +113,7 @@ static int read_positive(struct reader *reader, const struct yaml_node *map, con
 static int read_int(struct reader *reader, const struct yaml_node *map, const char *key,
                     const long long range[2], int *ret, struct error *err)
 {
+    assert(range[0] <= range[1]);
     long long value = *ret;
     int rc = yaml_get_int(reader->yaml, map, key, range[0], range[1], &value, err);
     if (rc == 0)
@@ -122,6 +125,7 @@ static int read_int(struct reader *reader, const struct yaml_node *map, const ch
 static int read_choice(struct reader *reader, const struct yaml_node *map, const char *key,
                        const char *const *choices, int count, int *ret, struct error *err)
 {
+    assert(choices && count > 0 && ret);
     const char *text = NULL;
     int rc = yaml_get_text(reader->yaml, map, key, &text, err);
     if (rc < 0 || !text)
@@ -169,6 +173,7 @@ static int read_percentile(struct reader *reader, const struct yaml_node *map, d
 static int read_objective(struct reader *reader, const struct yaml_node *map,
                           struct service *service, struct error *err)
 {
+    assert(service->name && service->task < TASK_COUNT);
     static const char *const keys[] = {"latency_ms", "percentile", "max_wait_ms"};
     service->latency_ms = service->max_wait_ms = NAN;
     service->percentile = 99;
@@ -190,6 +195,8 @@ static int read_objective(struct reader *reader, const struct yaml_node *map,
                           "latency_ms of service \"%s\" is missing, expected its objective in "
                           "milliseconds (or task: training)",
                           service->name);
+    /* A batch may fill for a quarter of the objective: what is left is for the queue and the
+     * work itself. */
     service->max_wait_ms = service->latency_ms / 4;
     rc = read_percentile(reader, map, &service->percentile, err);
     if (rc < 0)
@@ -201,6 +208,7 @@ static int read_objective(struct reader *reader, const struct yaml_node *map,
 static int read_identity(struct reader *reader, const struct yaml_node *map,
                          struct service *service, struct error *err)
 {
+    assert(reader->names.count + 1 == reader->set->services.count);
     int rc = read_text(reader, map, "name", &service->name, err);
     if (rc == 0)
         rc = read_text(reader, map, "model", &service->model, err);
@@ -275,6 +283,7 @@ static int read_services(struct reader *reader, const struct yaml_node *root, st
 static int read_holder(struct reader *reader, const struct yaml_node *map,
                        struct fixed_instance *instance, struct error *err)
 {
+    assert(!instance->reserved);
     const char *name = NULL;
     int rc = yaml_get_bool(reader->yaml, map, "reserved", &instance->reserved, err);
     if (rc == 0)
@@ -305,6 +314,7 @@ static int read_instance(struct reader *reader, const struct yaml_node *map,
                          const struct mig_board *board, struct fleet_gpu *gpu,
                          struct error *err)
 {
+    assert(board && gpu->instances.count < MIG_INSTANCES_MAX);
     static const char *const known[] = {"slice", "start", "service", "reserved", NULL};
     int rc = yaml_expect(reader->yaml, map, YAML_KIND_MAP,
                          "an instance with slice, start and service or reserved", err);
@@ -333,6 +343,7 @@ static int check_gpu_layout(struct reader *reader, const struct yaml_node *node,
                             const struct mig_board *board, const struct fleet_gpu *gpu,
                             struct error *err)
 {
+    assert(gpu->instances.count <= MIG_INSTANCES_MAX);
     struct mig_layout layout = {0};
     struct error inner;
     for (size_t i = 0; i < gpu->instances.count; i++)
@@ -368,6 +379,7 @@ static int read_gpu_instances(struct reader *reader, const struct yaml_node *map
 static int read_gpu(struct reader *reader, const struct yaml_node *map, struct fleet_part *part,
                     struct error *err)
 {
+    assert(part->board);
     static const char *const known[] = {"id", "node", "instances", NULL};
     int rc =
         yaml_expect(reader->yaml, map, YAML_KIND_MAP, "a GPU with id, node, instances", err);
@@ -393,6 +405,7 @@ static int read_gpu(struct reader *reader, const struct yaml_node *map, struct f
 static int read_part_gpus(struct reader *reader, const struct yaml_node *map,
                           struct fleet_part *part, struct error *err)
 {
+    assert(part->board && part->count >= MIG_FLEET_UNLIMITED);
     const struct yaml_node *list = yaml_get(map, "gpus");
     if (!list)
         return 0;
@@ -403,6 +416,7 @@ static int read_part_gpus(struct reader *reader, const struct yaml_node *map,
         return rc;
     if (!yaml_get(map, "count"))
         part->count = (int)list->count;
+    /* MIG_FLEET_UNLIMITED is the largest size_t here, and so never too few. */
     if ((size_t)part->count < list->count)
         return yaml_error(reader->yaml, yaml_get(map, "count"), err,
                           "count is %d, but %zu GPUs are listed; expected at least as many",
@@ -475,6 +489,7 @@ static int read_root(struct reader *reader, struct error *err)
 int service_set_parse(const char *name, const char *bytes, size_t length,
                       struct service_set *ret_set, struct error *err)
 {
+    assert(name && ret_set);
     CLEANUP(yaml_free_ptr) struct yaml *yaml = NULL;
     int rc = yaml_parse(name, bytes, length, &yaml, err);
     if (rc < 0)
@@ -503,6 +518,7 @@ int service_set_read(const char *path, struct service_set *ret_set, struct error
 int service_set_match(const struct service_set *set, const struct measurement_set *rows,
                       const char *services_path, struct error *err)
 {
+    assert(set && rows && services_path);
     struct map models = {0};
     for (size_t i = 0; i < rows->rows.count; i++)
         if (map_find(&models, rows->rows.data[i].model) < 0)
@@ -532,6 +548,7 @@ int service_set_match(const struct service_set *set, const struct measurement_se
 static const struct fleet_part *find_part(const struct service_set *set,
                                           const struct mig_board *board)
 {
+    assert(board);
     for (size_t i = 0; i < set->fleet.count; i++)
         if (set->fleet.data[i].board == board)
             return &set->fleet.data[i];
@@ -540,10 +557,13 @@ static const struct fleet_part *find_part(const struct service_set *set,
 
 int service_set_use_fleet(struct service_set *set, const char *text, struct error *err)
 {
+    assert(set && text);
     struct mig_fleet fleet;
     int rc = mig_fleet_parse(text, &fleet, err);
     if (rc < 0)
         return rc;
+    /* The old parts live in a set of their own until their prices are read; texts stay in
+     * set->arena. */
     struct service_set old = {.fleet.data = set->fleet.data, .fleet.count = set->fleet.count};
     memset(&set->fleet, 0, sizeof set->fleet);
     for (int i = 0; i < fleet.count; i++) {

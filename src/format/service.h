@@ -73,12 +73,14 @@ int service_set_parse(const char *name, const char *bytes, size_t length,
 /* E_INPUT for a service whose model no row of the measurements names (nearest named). */
 int service_set_match(const struct service_set *set, const struct measurement_set *rows,
                       const char *services_path, struct error *err);
-/* Replaces set->fleet by a --fleet text (price 1 for boards that the file lacks, the
- * file's price and gpus_per_node for those it has). */
+/* Replaces set->fleet by a --fleet text: price 1 for boards that the file lacks, the file's
+ * price and gpus_per_node for those it has. Wrong text is E_INPUT and leaves the set as it was.
+ */
 int service_set_use_fleet(struct service_set *set, const char *text, struct error *err);
 
-/* The words of the file: "none", "gpu", "node"; "queue", "batch", "half". */
+/* The words of the file, static: "none", "gpu", "node". */
 const char *spread_name(enum spread spread);
+/* "queue", "batch", "half". */
 const char *latency_rule_name(enum latency_rule rule);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "mig/board.h"
 
+/* Sources and confidence of the figures stand with each board in board_table.c. */
 extern const struct mig_board mig_board_table[];
 extern const size_t mig_board_table_count;
 

@@ -57,7 +57,7 @@ bool mig_layout_can_add(const struct mig_board *board, const struct mig_layout *
 /* Adds (sorted); the result must be legal (asserted). */
 void mig_layout_add(const struct mig_board *board, struct mig_layout *layout,
                     struct mig_instance instance);
-/* Takes out the instance at this position; the others stay sorted. */
+/* Takes out the instance at this position, 0 … count - 1; the others stay sorted. */
 void mig_layout_remove(struct mig_layout *layout, int index);
 
 /* Chooses every missing start of `request` beside `existing` (may be NULL), which stays
@@ -96,6 +96,8 @@ size_t mig_multisets_maximal(const struct mig_board *board, uint32_t universe, i
 struct mig_diff {
     struct mig_layout keep, remove, create;
 };
+/* Both sorted and of one board. keep and remove together are `from`, keep and create `to`; an
+ * instance is the same when profile and start are: services do not count here. */
 void mig_layout_diff(const struct mig_layout *from, const struct mig_layout *to,
                      struct mig_diff *ret_diff);
 
