@@ -46,6 +46,7 @@ static size_t cells(const struct problem *problem)
 void aggregate_init(struct aggregate *aggregate, const struct problem *problem,
                     const struct pattern_list *patterns)
 {
+    assert(patterns->slot_count == problem->slot_count);
     aggregate->x = xcalloc(cells(problem) + 1, sizeof *aggregate->x);
     aggregate->y = xcalloc((size_t)patterns->count + 1, sizeof *aggregate->y);
 }
@@ -60,6 +61,7 @@ void aggregate_done(struct aggregate *aggregate)
 void aggregate_copy(struct aggregate *to, const struct aggregate *from,
                     const struct problem *problem, const struct pattern_list *patterns)
 {
+    assert(to != from && to->x && to->y);
     memcpy(to->x, from->x, cells(problem) * sizeof *to->x);
     memcpy(to->y, from->y, (size_t)patterns->count * sizeof *to->y);
 }
@@ -69,11 +71,13 @@ double aggregate_cost(const struct aggregate *aggregate, const struct pattern_li
     double cost = 0;
     for (int p = 0; p < patterns->count; p++)
         cost += patterns->price[p] * aggregate->y[p];
+    assert(cost >= 0);
     return cost;
 }
 
 bool aggregate_covers(const struct problem *problem, int service, const int *counts)
 {
+    assert(service >= 0 && service < problem->service_count);
     double rate_rps = 0, largest_rps = problem->fixed_largest_rps[service];
     long instances = 0;
     if (problem->dropped[service])
@@ -97,6 +101,7 @@ bool aggregate_covers(const struct problem *problem, int service, const int *cou
 static bool stock_holds(const struct aggregate *aggregate, const struct problem *problem,
                         const struct pattern_list *patterns)
 {
+    /* Patterns come in the order of their kinds, as pattern_list_init() lists them. */
     int p = 0;
     for (size_t k = 0; k < problem->kinds.count; k++) {
         long used = 0;
@@ -106,12 +111,14 @@ static bool stock_holds(const struct aggregate *aggregate, const struct problem 
         if (stock != PROBLEM_UNLIMITED && used > stock)
             return false;
     }
+    assert(p == patterns->count);
     return true;
 }
 
 bool aggregate_holds(const struct aggregate *aggregate, const struct problem *problem,
                      const struct pattern_list *patterns)
 {
+    assert(patterns->slot_count == problem->slot_count);
     for (int s = 0; s < problem->slot_count; s++) {
         long supply = 0, taken = 0;
         for (int p = 0; p < patterns->count; p++)
@@ -141,6 +148,7 @@ struct expanded {
 static void take_slot(struct cursor *cursor, struct expanded *expanded, size_t count,
                       const struct pattern_list *patterns, struct solution_item item)
 {
+    assert(item.slot >= 0 && item.slot < patterns->slot_count);
     while (cursor->used == patterns->slots[expanded[cursor->gpu].pattern][item.slot]) {
         cursor->gpu++;
         cursor->used = 0;
@@ -156,11 +164,14 @@ static void take_slot(struct cursor *cursor, struct expanded *expanded, size_t c
 void aggregate_label(const struct aggregate *aggregate, const struct problem *problem,
                      const struct pattern_list *patterns, struct solution *solution)
 {
+    assert(patterns->slot_count == problem->slot_count);
     VEC(struct expanded) expanded = {0};
     for (int p = 0; p < patterns->count; p++)
         for (int k = 0; k < aggregate->y[p]; k++)
             vec_add(&expanded,
                     ((struct expanded){.pattern = p, .gpu.kind = patterns->kind[p]}));
+    /* A cursor for each slot kind: its slots are handed out GPU by GPU, whichever service is
+     * next. */
     struct cursor *cursors = xcalloc((size_t)problem->slot_count + 1, sizeof *cursors);
     for (int i = 0; i < problem->service_count; i++)
         for (int s = 0; s < problem->slot_count; s++)

@@ -45,16 +45,19 @@ static double price_floor(const struct problem *problem)
         if (price > 0 && price < least)
             least = price;
     }
+    assert(least > 0);
     return least < DBL_MAX ? least * 1e-3 : 1;
 }
 
 static void add_pattern(struct arm *arm, int kind, const int *counts, double floor)
 {
+    assert(floor > 0 && kind >= 0);
     double price = arm->problem->kinds.data[kind].price;
     struct arm_pattern pattern = {.kind = kind, .price = price > floor ? price : floor};
     for (int s = 0; s < arm->slot_count; s++) {
         if (counts[s] == 0)
             continue;
+        assert(pattern.slot_count < MIG_INSTANCES_MAX);
         int at = pattern.slot_count++;
         for (; at > 0 && larger_slot(arm, pattern.slots[at - 1], s) > 0; at--) {
             pattern.slots[at] = pattern.slots[at - 1];
@@ -79,6 +82,7 @@ static void fill_needs(struct arm *arm)
         if (need > 0 && problem->services->services.data[i].spread != SPREAD_NONE)
             need += most;
         arm->need_rps[i] = problem->dropped[i] || need < 0 ? 0 : need;
+        assert(isfinite(arm->need_rps[i]));
         for (int s = 0; s < arm->slot_count && arm->need_rps[i] > 0; s++)
             if (problem_option(problem, i, s)->row >= 0)
                 arm->share[i * arm->slot_count + s] =
@@ -97,6 +101,7 @@ static void fill_needs(struct arm *arm)
 void arm_init(struct arm *arm, const struct problem *problem,
               const struct solver_settings *settings)
 {
+    assert(problem && settings && problem->slot_count <= PROBLEM_SLOTS_MAX);
     size_t services = (size_t)problem->service_count + 1;
     *arm = (struct arm){
         .problem = problem,
@@ -130,6 +135,7 @@ void arm_done(struct arm *arm)
 
 bool arm_is_late(const struct arm *arm)
 {
+    assert(arm->deadline_ns == INT64_MAX || arm->settings->clock);
     return arm->deadline_ns != INT64_MAX &&
            clock_now_ns(arm->settings->clock) >= arm->deadline_ns;
 }
@@ -147,6 +153,7 @@ void arm_state_init(struct arm_state *state, const struct arm *arm)
 
 void arm_state_copy(struct arm_state *to, const struct arm_state *from, const struct arm *arm)
 {
+    assert(to != from && to->completion && to->used);
     memcpy(to->completion, from->completion,
            (size_t)arm->service_count * sizeof *to->completion);
     memcpy(to->used, from->used, arm->problem->kinds.count * sizeof *to->used);
@@ -161,6 +168,7 @@ void arm_state_done(struct arm_state *state)
 
 void arm_apply(const struct arm *arm, struct arm_state *state, const struct solution_gpu *gpu)
 {
+    assert(gpu->kind >= 0 && (size_t)gpu->kind < arm->problem->kinds.count);
     assert(gpu->count >= 0 && gpu->count <= MIG_INSTANCES_MAX);
     state->used[gpu->kind]++;
     for (int k = 0; k < gpu->count; k++) {
@@ -171,6 +179,7 @@ void arm_apply(const struct arm *arm, struct arm_state *state, const struct solu
 
 double arm_missing(const struct arm_state *state, int service)
 {
+    assert(service >= 0 && state->completion[service] >= 0);
     double missing = 1 - state->completion[service];
     return missing > MET ? missing : 0;
 }
@@ -202,6 +211,7 @@ bool arm_has_stock(const struct arm *arm, const struct arm_state *state, int kin
 
 bool arm_is_almost(const struct arm *arm, int service, double missing)
 {
+    assert(service >= 0 && service < arm->service_count);
     return missing > 0 && missing < arm->parameters->last_mile * arm->gpu_share[service];
 }
 
@@ -220,11 +230,13 @@ double arm_plan_cost(const struct arm *arm, const struct arm_plan *plan)
     double cost = 0;
     for (size_t g = 0; g < plan->gpus.count; g++)
         cost += arm->problem->kinds.data[plan->gpus.data[g].kind].price;
+    assert(cost >= 0);
     return cost;
 }
 
 void arm_plan_state(const struct arm *arm, const struct arm_plan *plan, struct arm_state *state)
 {
+    assert(state->completion && state->used);
     for (int i = 0; i < arm->service_count; i++)
         state->completion[i] = arm->need_rps[i] > 0 ? 0 : 1;
     memset(state->used, 0, arm->problem->kinds.count * sizeof *state->used);
@@ -240,6 +252,7 @@ static bool has_room(const struct arm *arm, const struct solution_gpu *gpu, int 
         slices += arm_slices(arm, gpu->items[k].slot);
     if (gpu->count >= MIG_INSTANCES_MAX || slices > (most > 0 ? most : 1))
         return false;
+    /* A multiset fits when one maximal pattern contains it (problem.h). */
     for (size_t p = 0; p < arm->patterns.count; p++) {
         const struct arm_pattern *pattern = &arm->patterns.data[p];
         int room[PROBLEM_SLOTS_MAX] = {0};
@@ -278,6 +291,8 @@ bool arm_plan_add(const struct arm *arm, struct arm_plan *plan, struct arm_state
     const struct mig_board *board = arm->problem->slots[item.slot].board;
     struct solution_gpu *gpu = NULL;
     assert(problem_option(arm->problem, item.service, item.slot)->row >= 0);
+    /* GPUs are only filled, never emptied, so what had no room for this slot kind has none
+     * now. */
     size_t first = plan->open[item.slot];
     for (size_t g = first < plan->gpus.count ? first : plan->gpus.count;
          g < plan->gpus.count && !gpu; g++) {
@@ -303,6 +318,7 @@ bool arm_plan_add(const struct arm *arm, struct arm_plan *plan, struct arm_state
 /* The smallest slot kind that a service can use, by slices then by promise; -1: none. */
 static int smallest_slot(const struct arm *arm, int service)
 {
+    assert(service >= 0 && service < arm->service_count);
     int best = -1;
     for (int s = 0; s < arm->slot_count; s++) {
         const struct problem_option *option = problem_option(arm->problem, service, s);
@@ -335,6 +351,7 @@ static bool add_minimum(const struct arm *arm, struct arm_plan *plan, struct arm
 /* The slot kind that gives a service most; -1: none. */
 static int largest_share(const struct arm *arm, int service)
 {
+    assert(service >= 0 && service < arm->service_count);
     int best = -1;
     for (int s = 0; s < arm->slot_count; s++)
         if (arm_share(arm, service, s) > 0 &&
@@ -390,6 +407,7 @@ static bool add_spread(const struct arm *arm, struct arm_plan *plan, struct arm_
 
 void arm_finish(const struct arm *arm, struct arm_plan *plan, struct solution *solution)
 {
+    assert(solution->gpus.count == 0);
     struct arm_state state;
     arm_state_init(&state, arm);
     arm_plan_state(arm, plan, &state);

@@ -23,6 +23,7 @@ struct assembly {
 
 static void add_services(struct assembly *assembly)
 {
+    assert(assembly->plan->services.count == 0);
     const struct problem *problem = assembly->problem;
     for (int i = 0; i < problem->service_count; i++) {
         const struct service *service = &problem->services->services.data[i];
@@ -40,6 +41,7 @@ static void add_services(struct assembly *assembly)
 /* An instance that serves, with the figures of its option; the start is set by others. */
 static struct plan_instance serving(struct assembly *assembly, int slot, int service)
 {
+    assert(service >= 0 && service < assembly->problem->service_count);
     const struct problem_option *option = problem_option(assembly->problem, service, slot);
     const struct measurement *row = &assembly->problem->rows->rows.data[option->row];
     int index = assembly->service_index[service];
@@ -77,6 +79,7 @@ static void add_taken(struct assembly *assembly, const struct problem_kind *kind
         struct plan_instance instance = unused(fixed->profile, fixed->start);
         if (!fixed->reserved && assembly->service_index[fixed->service] >= 0) {
             int slot = problem_find_slot(assembly->problem, kind->board, fixed->profile);
+            assert(slot >= 0);
             instance = serving(assembly, slot, fixed->service);
             instance.start = fixed->start;
         }
@@ -96,10 +99,13 @@ static void choose_starts(const struct problem *problem, const struct problem_ki
         struct mig_layout *layout = gpu->items[i].stay ? &existing : &request;
         layout->instances[layout->count++] = instance;
     }
+    assert(existing.count + request.count <= MIG_INSTANCES_MAX);
     mig_layout_sort(&existing);
     int rc = mig_layout_place(kind->board, &request, &existing, &placed, NULL);
     assert(rc == 0); /* the pattern says that it fits */
     (void)rc;
+    /* What stays has its start; of the rest, items of one profile are alike and take any of its
+     * starts. */
     uint32_t given = 0; /* positions in placed that are spoken for */
     for (int j = 0; j < placed.count; j++)
         for (int k = 0; k < existing.count; k++)
@@ -126,6 +132,7 @@ static int compare_starts(const void *a, const void *b)
 static void add_gpu(struct assembly *assembly, const struct solution_gpu *gpu,
                     const struct seat *seat)
 {
+    assert(gpu->count <= MIG_INSTANCES_MAX && seat->id && seat->node);
     const struct problem_kind *kind = &assembly->problem->kinds.data[gpu->kind];
     struct plan *plan = assembly->plan;
     int starts[MIG_INSTANCES_MAX];
@@ -154,6 +161,7 @@ static int compare_ids(const void *a, const void *b)
 static void count_used(const struct problem *problem, const struct solution *solution,
                        struct plan *plan)
 {
+    assert(plan->gpus_used == 0);
     for (size_t g = 0; g < plan->gpus.count; g++) {
         bool serves = false;
         for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++)
@@ -172,6 +180,7 @@ static void set_bound(const struct problem *problem, const struct solution *solu
     if (isnan(plan->bound_cost))
         return;
     double slack = TOLERANCE * fmax(1, fabs(plan->bound_cost));
+    assert(plan->cost >= plan->bound_cost - 1e-6 * fmax(1, fabs(plan->bound_cost)));
     double price = problem->parts.count > 0 ? problem->parts.data[0].price : 1;
     if (problem_prices_equal(problem))
         plan->bound_gpus = (int)ceil((plan->bound_cost - slack) / price - TOLERANCE);
@@ -221,6 +230,7 @@ static void add_infeasible(const struct problem *problem, struct plan *plan)
 {
     for (size_t i = 0; i < problem->infeasible.count; i++) {
         struct plan_infeasible entry = problem->infeasible.data[i];
+        assert(entry.service && entry.reason);
         entry.service = arena_strdup(&plan->arena, entry.service);
         vec_add(&plan->infeasible, entry);
     }
@@ -249,6 +259,7 @@ int assemble_plan(const struct problem *problem, const struct solution *solution
                   const struct assemble_options *options, struct plan *ret_plan,
                   struct error *err)
 {
+    assert(options->algorithm && ret_plan);
     struct plan plan;
     plan_init(&plan);
     plan.algorithm = arena_strdup(&plan.arena, options->algorithm);

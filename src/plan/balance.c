@@ -35,6 +35,7 @@ bool balance_is_whole(const struct balance *balance)
 
 void balance_exchange(struct balance *balance, int service, const int *more, const int *less)
 {
+    assert(service >= 0 && service < balance->problem->service_count);
     for (int s = 0; s < balance->slots; s++) {
         balance->x[service * balance->slots + s] += more[s] - less[s];
         balance->spare[s] -= more[s] - less[s];
@@ -56,8 +57,9 @@ static void start_patterns(struct balance *balance, double cost_max)
         long *stock = &balance->stock_left[balance->patterns->kind[p]];
         whole = fmin(whole, (double)*stock);
         if (price > 0)
-            whole = fmin(whole, floor(balance->money_left / price + COST_EPSILON));
+            whole = fmin(whole, fmax(0, floor(balance->money_left / price + COST_EPSILON)));
         balance->y[p] = (int)whole;
+        assert(balance->y[p] >= 0 && balance->y[p] <= *stock);
         balance->money_left -= whole * price;
         *stock -= (long)whole;
         for (int s = 0; s < balance->slots; s++)
@@ -67,6 +69,7 @@ static void start_patterns(struct balance *balance, double cost_max)
 
 static void start_from(struct balance *balance, double cost_max)
 {
+    assert(balance->dual->start);
     const struct problem *problem = balance->problem;
     size_t cells = (size_t)problem->service_count * (size_t)balance->slots;
     memset(balance->spare, 0, (size_t)balance->slots * sizeof *balance->spare);
@@ -89,6 +92,7 @@ static void redraw(struct balance *balance, double cost_max)
         if (count < 2 || rng_below(&balance->rng, 2) == 0)
             continue;
         int pick = pool->first[i] + (int)rng_below(&balance->rng, (uint64_t)count);
+        assert(pick < pool->first[i + 1]);
         const int *row = &pool->counts[(size_t)pick * (size_t)balance->slots];
         const int *x = &balance->x[i * balance->slots];
         double excess = 0;
@@ -106,6 +110,7 @@ static void redraw(struct balance *balance, double cost_max)
 
 static bool search(struct balance *balance, const struct balance_options *options)
 {
+    assert(options->tries >= 1);
     for (int try = 0; try < options->tries; try++) {
         if (options->stop && options->stop(options->context))
             return false;
@@ -124,6 +129,7 @@ bool balance_search(const struct problem *problem, const struct pattern_list *pa
                     const struct dual *dual, const struct cover_pool *pool,
                     const struct balance_options *options, struct aggregate *aggregate)
 {
+    assert(patterns->slot_count == problem->slot_count && !isnan(options->cost_max));
     size_t slots = (size_t)problem->slot_count, services = (size_t)problem->service_count;
     CLEANUP(balance_done)
     struct balance balance = {
@@ -146,6 +152,7 @@ bool balance_search(const struct problem *problem, const struct pattern_list *pa
         balance.weight[s] = fmax(dual->slot_price[s], dearest * 0.02 + 1e-12);
     if (!search(&balance, options))
         return false;
+    assert(balance_is_whole(&balance));
     memcpy(aggregate->y, balance.y, (size_t)patterns->count * sizeof *balance.y);
     memcpy(aggregate->x, balance.x, services * slots * sizeof *balance.x);
     return true;

@@ -20,6 +20,7 @@ static double pattern_share(const struct arm *arm, const struct arm_pattern *pat
     double sum = 0;
     for (int k = 0; k < pattern->slot_count; k++)
         sum += pattern->counts[k] * arm_share(arm, service, pattern->slots[k]);
+    assert(sum >= 0);
     return sum;
 }
 
@@ -28,6 +29,7 @@ static int pattern_size(const struct arm_pattern *pattern)
     int size = 0;
     for (int k = 0; k < pattern->slot_count; k++)
         size += pattern->counts[k];
+    assert(size > 0 && size <= MIG_INSTANCES_MAX);
     return size;
 }
 
@@ -57,6 +59,7 @@ static bool prefers_mix(const struct arm *arm, const struct arm_pattern *a,
 static const struct arm_pattern *find_pattern(const struct arm *arm, int kind,
                                               preference prefers)
 {
+    assert(kind >= 0 && (size_t)kind < arm->problem->kinds.count);
     const struct arm_pattern *best = NULL;
     for (size_t p = 0; p < arm->patterns.count; p++) {
         const struct arm_pattern *pattern = &arm->patterns.data[p];
@@ -71,6 +74,7 @@ static const struct arm_pattern *cheapest_pattern(const struct arm *arm,
                                                   const struct arm_state *state, int service,
                                                   preference prefers)
 {
+    assert(service >= 0 && service < arm->service_count && prefers);
     const struct arm_pattern *best = NULL;
     double best_value = 0;
     for (size_t k = 0; k < arm->problem->kinds.count; k++) {
@@ -95,6 +99,7 @@ static struct solution_gpu whole_gpu(const struct arm *arm, const struct arm_pat
             if (arm_share(arm, service, pattern->slots[k]) > 0)
                 gpu.items[gpu.count++] =
                     (struct solution_item){.slot = pattern->slots[k], .service = service};
+    assert(gpu.count <= MIG_INSTANCES_MAX);
     return gpu;
 }
 
@@ -154,6 +159,7 @@ static bool add_uniform(const struct arm *arm, struct arm_plan *plan, struct arm
         gpu->kind = kind;
         state->used[kind]++;
     }
+    assert(gpu->count < MIG_INSTANCES_MAX);
     gpu->items[gpu->count++] = item;
     state->completion[item.service] += arm_share(arm, item.service, item.slot);
     return true;
@@ -164,6 +170,7 @@ static bool add_uniform(const struct arm *arm, struct arm_plan *plan, struct arm
 static int cheapest_uniform(const struct arm *arm, const struct arm_state *state, int service,
                             int *ret_slot)
 {
+    assert(service >= 0 && service < arm->service_count && ret_slot);
     int best = -1;
     double best_value = 0;
     for (size_t k = 0; k < arm->problem->kinds.count; k++) {

@@ -40,6 +40,7 @@ static struct solution_gpu make_gpu(const struct walk *walk)
                 gpu.items[gpu.count++] =
                     (struct solution_item){.slot = slot, .service = walk->services[m]};
         }
+    assert(gpu.count <= MIG_INSTANCES_MAX);
     return gpu;
 }
 
@@ -72,6 +73,7 @@ static void keep_leaf(struct walk *walk, double uncapped)
 /* What the score must pass to be kept, times the price. */
 static double threshold(const struct walk *walk)
 {
+    assert(walk->count <= walk->most);
     return walk->count < walk->most ? 0
                                     : walk->best[walk->most - 1].score * walk->pattern->price;
 }
@@ -80,12 +82,15 @@ static double threshold(const struct walk *walk)
  * is what the slots given so far score at most. */
 static void walk_slots(struct walk *walk, int k, int m, int left, double score)
 {
+    assert(m >= 0 && m < walk->service_count);
     const struct arm_pattern *pattern = walk->pattern;
     assert(k <= pattern->slot_count && left >= 0);
     if (k == pattern->slot_count) {
         keep_leaf(walk, score);
         return;
     }
+    /* Nothing in this branch can make it into the list; the factor lets ties by rounding
+     * pass. */
     if (score + left * walk->slot_best[k] + walk->rest_best[k + 1] <=
         threshold(walk) * (1 - 1e-12))
         return;
@@ -108,6 +113,7 @@ static void walk_slots(struct walk *walk, int k, int m, int left, double score)
 
 static void walk_pattern(struct walk *walk, const struct arm_pattern *pattern)
 {
+    assert(pattern->slot_count > 0 && pattern->slot_count <= MIG_INSTANCES_MAX);
     walk->pattern = pattern;
     walk->rest_best[pattern->slot_count] = 0;
     for (int k = pattern->slot_count - 1; k >= 0; k--) {
@@ -126,6 +132,7 @@ static void walk_pattern(struct walk *walk, const struct arm_pattern *pattern)
 
 static void add_service(struct walk *walk, int service)
 {
+    assert(walk->service_count < CANDIDATE_SERVICES_MAX);
     double missing = arm_missing(walk->state, service);
     double gain = missing * walk->arm->gpu_share[service];
     int at = walk->service_count++;
@@ -151,6 +158,7 @@ int candidates_top(const struct arm *arm, const struct arm_state *state, const i
         if (arm_has_stock(arm, state, arm->patterns.data[p].kind))
             walk_pattern(&walk, &arm->patterns.data[p]);
     }
+    assert(walk.count >= 0 && walk.count <= most);
     return walk.count;
 }
 
@@ -166,6 +174,7 @@ static int tally_find(struct tally *tally, int service)
     for (int i = 0; i < tally->count; i++)
         if (tally->services[i] == service)
             return i;
+    assert(tally->count < MIG_INSTANCES_MAX);
     tally->services[tally->count] = service;
     tally->utility[tally->count] = 0;
     return tally->count++;
@@ -202,11 +211,13 @@ struct tops {
 
 static double slot_worth(double missing, double share)
 {
+    assert(missing >= 0 && share >= 0);
     return missing * (share < missing ? share : missing);
 }
 
 static void add_top(struct tops *tops, int service, double worth)
 {
+    assert(worth > 0 && tops->count <= TOPS);
     if (tops->count == TOPS && worth <= tops->worth[TOPS - 1])
         return;
     int at = tops->count < TOPS ? tops->count++ : TOPS - 1;
@@ -273,6 +284,7 @@ static int neediest(const struct arm *arm, const struct arm_state *state, int sl
 struct candidate candidates_mix(const struct arm *arm, const struct arm_state *state,
                                 int service_limit)
 {
+    assert(service_limit >= 1);
     struct candidate best = {.score = 0};
     struct tops tops[PROBLEM_SLOTS_MAX];
     find_tops(arm, state, tops);
@@ -290,6 +302,7 @@ struct candidate candidates_mix(const struct arm *arm, const struct arm_state *s
                 if (service < 0)
                     continue;
                 tally.utility[tally_find(&tally, service)] += arm_share(arm, service, slot);
+                assert(made.gpu.count < MIG_INSTANCES_MAX);
                 made.gpu.items[made.gpu.count++] =
                     (struct solution_item){.slot = slot, .service = service};
             }

@@ -19,7 +19,8 @@ struct candidate {
  * there are with a positive score. Kinds out of stock are left out. */
 int candidates_top(const struct arm *arm, const struct arm_state *state, const int *services,
                    int service_count, struct candidate *ret_candidates, int most);
-/* The score of a given GPU in a state. */
+/* The score of a given GPU in a state: the sum over the services on it of arm_worth(), over its
+ * price. */
 double candidates_score(const struct arm *arm, const struct arm_state *state,
                         const struct solution_gpu *gpu);
 /* The last mile: for each pattern, its slots from the largest on go to the service with the

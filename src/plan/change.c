@@ -78,6 +78,7 @@ static bool is_late(struct changer *changer)
 
 static int count_kept(const struct changer *changer, const bool *keep)
 {
+    assert(keep);
     int kept = 0;
     for (int i = 0; i < changer->old.instance_count; i++)
         kept += keep[i];
@@ -111,6 +112,7 @@ static bool try_set(struct changer *changer)
 /* All sets that leave out `left` instances from `first` on; true when one can be kept. */
 static bool try_without(struct changer *changer, int first, int left)
 {
+    assert(first >= 0 && left >= 0);
     if (left == 0)
         return try_set(changer);
     for (int i = first; i + left <= changer->old.instance_count && !changer->late; i++) {
@@ -126,6 +128,7 @@ static bool try_without(struct changer *changer, int first, int left)
 /* Sets of few instances, the largest that may be possible first, down to what was found. */
 static void keep_of_few(struct changer *changer)
 {
+    /* try_set() takes its set from `trial`, which try_without() hands back as it found it. */
     for (int left = changer->old.instance_count - changer->bound;
          left < changer->old.instance_count - changer->kept; left++) {
         memset(changer->trial, true, (size_t)changer->old.instance_count);
@@ -166,6 +169,7 @@ static void order_gpus(struct changer *changer)
                 best = g;
             }
         }
+        assert(best >= 0);
         taken[best] = true;
         changer->order[n] = best;
         for (int i = old->first[best]; i < old->first[best + 1]; i++)
@@ -179,6 +183,7 @@ static void order_gpus(struct changer *changer)
 
 static void set_gpu(struct changer *changer, int gpu, bool keep)
 {
+    assert(gpu >= 0 && gpu < changer->old.gpu_count);
     for (int i = changer->old.first[gpu]; i < changer->old.first[gpu + 1]; i++)
         changer->trial[i] = keep;
 }
@@ -338,6 +343,7 @@ static double cost_of_all(struct changer *changer)
 
 static void take_best(struct changer *changer, struct solution *solution)
 {
+    assert(changer->kept >= 0);
     struct solution best = changer->best;
     best.bound_cost = solution->bound_cost;
     best.bound_how = solution->bound_how;
@@ -370,6 +376,7 @@ static double limit_moves(struct changer *changer, double least, double all)
 /* The cost that is best with the price of its moves. */
 static double price_moves(struct changer *changer, double least, double all)
 {
+    assert(changer->problem->move_price > 0);
     double best_total = INFINITY, best_cost = all;
     int limit = changer->problem->max_moves;
     for (int n = 0; n <= PRICED_COSTS; n++) {
@@ -425,6 +432,7 @@ static void keep_fully(struct changer *changer, double least, struct solution *s
 int change_keep(const struct problem *problem, const struct solver_settings *settings,
                 struct solution *solution, struct error *err)
 {
+    assert(problem->from && solution->feasible);
     CLEANUP(changer_done) struct changer changer = {.problem = problem, .settings = settings};
     (void)err;
     old_plan_init(&changer.old, problem);

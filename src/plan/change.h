@@ -9,7 +9,8 @@
 
 #include "plan/solver.h"
 
-/* Replaces *solution, made without regard to problem->from, by one that keeps what it can. */
+/* Replaces *solution, made without regard to problem->from, by one that keeps what it can, with
+ * kept_bound where it is proved. Not feasible after when max_moves cannot be held. 0 always. */
 int change_keep(const struct problem *problem, const struct solver_settings *settings,
                 struct solution *solution, struct error *err);
 

@@ -35,6 +35,7 @@ static bool can_place(const struct problem *problem, const struct solution_gpu *
 static int stay_items(const struct problem *problem, const struct old_plan *old, int old_gpu,
                       struct solution_gpu *gpu)
 {
+    assert(old_gpu >= 0 && old_gpu < old->gpu_count);
     int stay = 0;
     for (int o = old->first[old_gpu]; o < old->first[old_gpu + 1]; o++) {
         const struct old_instance *instance = &old->instances[o];
@@ -54,6 +55,7 @@ static int stay_items(const struct problem *problem, const struct old_plan *old,
     }
     for (int i = 0; i < gpu->count; i++)
         stay += gpu->items[i].stay != 0;
+    assert(stay <= gpu->count);
     return stay;
 }
 
@@ -73,6 +75,7 @@ static int compare_pairs(const void *a, const void *b)
 static int common_labels(const struct old_plan *old, int old_gpu,
                          const struct solution_gpu *gpu)
 {
+    assert(old_gpu >= 0 && old_gpu < old->gpu_count);
     bool used[MIG_INSTANCES_MAX] = {false};
     int common = 0;
     for (int o = old->first[old_gpu]; o < old->first[old_gpu + 1]; o++) {
@@ -85,12 +88,14 @@ static int common_labels(const struct old_plan *old, int old_gpu,
             break;
         }
     }
+    assert(common <= gpu->count);
     return common;
 }
 
 static bool may_continue(const struct problem *problem, const struct old_plan *old, int old_gpu,
                          const struct solution_gpu *gpu)
 {
+    assert(gpu->kind >= 0 && (size_t)gpu->kind < problem->kinds.count);
     return old->kind[old_gpu] == gpu->kind && !problem->kinds.data[gpu->kind].gpu;
 }
 
@@ -108,6 +113,8 @@ static void match_pairs(const struct problem *problem, const struct old_plan *ol
                 vec_add(&pairs, ((struct pair){(int)g, o, common}));
         }
     }
+    /* Greedy, the pairs that share most first: exact matching would gain little, as what stays
+     * is decided by stay_items(), not by common labels alone. */
     if (pairs.count > 0)
         qsort(pairs.data, pairs.count, sizeof *pairs.data, compare_pairs);
     for (size_t p = 0; p < pairs.count; p++) {
@@ -138,6 +145,7 @@ void change_match(const struct problem *problem, struct solution *solution)
                 gpu->reuse = o + 1; /* the same partly taken GPU */
         if (!gpu->reuse)
             continue;
+        assert(gpu->reuse <= old.gpu_count);
         used[gpu->reuse - 1] = true;
         stay_items(problem, &old, gpu->reuse - 1, gpu);
     }
@@ -157,6 +165,7 @@ void change_match(const struct problem *problem, struct solution *solution)
 
 static void add_text_key(const struct plan *plan, size_t g, size_t i, struct str *key)
 {
+    assert(g < plan->gpus.count && i < plan->gpus.data[g].instances.count);
     const struct plan_gpu *gpu = &plan->gpus.data[g];
     const struct plan_instance *instance = &gpu->instances.data[i];
     str_clear(key);
@@ -210,6 +219,7 @@ static int count_serving(const struct plan *plan)
 json_t *change_to_json(const struct plan *from, const struct plan *to,
                        const struct solution *solution)
 {
+    assert(from && to && solution);
     struct map old_keys = {0}, new_keys = {0};
     index_instances(from, &old_keys);
     index_instances(to, &new_keys);
@@ -218,6 +228,7 @@ json_t *change_to_json(const struct plan *from, const struct plan *to,
     map_done(&new_keys);
     int moved = (int)json_array_size(left);
     int kept = count_serving(from) - moved;
+    assert(kept >= 0);
     json_t *changes =
         json_pack("{s:i, s:i, s:i, s:o, s:o}", "kept", kept, "moved", moved, "created",
                   (int)json_array_size(created), "left", left, "new", created);

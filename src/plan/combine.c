@@ -62,16 +62,20 @@ static void combine_done(struct combine *combine)
 
 static const int *delta_of(const struct combine *combine, int change)
 {
+    assert(change >= 0 && (size_t)change < combine->changes.count);
     return &combine->deltas.data[(size_t)change * (size_t)combine->slots];
 }
 
 static const int *spare_of(const struct combine *combine, int node)
 {
+    assert(node >= 0 && (size_t)node < combine->nodes.count);
     return &combine->spares.data[(size_t)node * (size_t)combine->slots];
 }
 
 static uint64_t hash_row(const int *row, int count)
 {
+    /* FNV-1a over whole counts instead of bytes; the last step brings high bits down, as tables
+     * take the low ones. */
     uint64_t hash = 1469598103934665603ULL;
     for (int s = 0; s < count; s++)
         hash = (hash ^ (uint32_t)row[s]) * 1099511628211ULL;
@@ -83,6 +87,7 @@ static uint64_t hash_row(const int *row, int count)
 static struct change *find_change(struct combine *combine, const int *delta, int *table,
                                   size_t table_size)
 {
+    assert(table_size > CHANGES_MAX && (table_size & (table_size - 1)) == 0);
     size_t width = (size_t)combine->slots;
     size_t at = hash_row(delta, combine->slots) & (table_size - 1);
     for (; table[at]; at = (at + 1) & (table_size - 1)) {
@@ -119,6 +124,7 @@ static void add_cover_changes(struct combine *combine, double slack)
     int services = balance->problem->service_count, delta[PROBLEM_SLOTS_MAX];
     int start = (int)rng_below(&balance->rng, (uint64_t)services);
     assert(CHANGES_MAX * 2 < (int)table_size);
+    /* In three passes, each for the changes that the ceiling before left out. */
     for (double ceiling = slack / 16, floor = -INFINITY; ceiling <= slack;
          floor = ceiling, ceiling *= 4) {
         for (int k = 0; k < services; k++) {
@@ -147,6 +153,7 @@ static void add_cover_changes(struct combine *combine, double slack)
 
 static void add_pattern_change(struct combine *combine, int more, int less, double slack)
 {
+    assert(more >= -1 && less >= -1 && more != less);
     const struct pattern_list *patterns = combine->balance->patterns;
     struct change change = {.more = more, .less = less, .carrier_count = CARRIERS_MAX};
     int delta[PROBLEM_SLOTS_MAX];
@@ -189,6 +196,7 @@ static bool heap_before(const struct combine *combine, int a, int b)
 
 static void heap_push(struct combine *combine, int node)
 {
+    assert(node >= 0 && (size_t)node < combine->nodes.count);
     vec_add(&combine->heap, node);
     int *heap = combine->heap.data;
     size_t at = combine->heap.count - 1;
@@ -202,6 +210,7 @@ static void heap_push(struct combine *combine, int node)
 
 static int heap_pop(struct combine *combine)
 {
+    assert(combine->heap.count > 0);
     int *heap = combine->heap.data, top = heap[0];
     size_t count = --combine->heap.count;
     heap[0] = heap[count];
@@ -223,6 +232,7 @@ static double shortage_of(const struct combine *combine, const int *spare)
     for (int s = 0; s < combine->slots; s++)
         if (spare[s] < 0)
             shortage -= combine->balance->weight[s] * spare[s];
+    assert(shortage >= 0);
     return shortage;
 }
 
@@ -239,6 +249,8 @@ static size_t table_find(const struct combine *combine, const int *spare)
 /* Adds a state unless its vector was met; returns its index or -1. */
 static int add_node(struct combine *combine, const int *spare, const struct node *node)
 {
+    assert(node->depth <= DEPTH_MAX);
+    static_assert(NODES_MAX < TABLE_SIZE, "probing ends at a free place");
     size_t at = table_find(combine, spare);
     if (combine->table[at] || combine->nodes.count == NODES_MAX)
         return -1;
@@ -254,6 +266,7 @@ static int add_node(struct combine *combine, const int *spare, const struct node
 /* GPUs of each pattern and kind along a path must stay within what there is. */
 static bool path_allows(const struct combine *combine, int node, const struct change *change)
 {
+    assert(change >= combine->changes.data);
     const struct balance *balance = combine->balance;
     const struct pattern_list *patterns = balance->patterns;
     if (change->more < 0 && change->less < 0) {
@@ -288,6 +301,7 @@ static bool path_allows(const struct combine *combine, int node, const struct ch
 static bool assign_carriers(const struct combine *combine, const int *path, int length,
                             int *services)
 {
+    assert(length >= 0 && length <= DEPTH_MAX);
     for (int i = 0; i < length; i++) {
         const struct change *change = &combine->changes.data[path[i]];
         bool needs = change->more < 0 && change->less < 0;
@@ -323,6 +337,7 @@ static void apply_patterns(struct balance *balance, const struct change *change,
 
 static bool apply_path(struct combine *combine, int node)
 {
+    assert(combine->nodes.data[node].depth <= DEPTH_MAX);
     int path[DEPTH_MAX + 1], services[DEPTH_MAX + 1], length = 0;
     int more[PROBLEM_SLOTS_MAX], less[PROBLEM_SLOTS_MAX];
     for (int n = node; combine->nodes.data[n].change >= 0; n = combine->nodes.data[n].parent)
@@ -365,6 +380,8 @@ static bool expand(struct combine *combine, int index)
         for (int s = 0; s < combine->slots; s++)
             spare[s] = old[s] + delta[s];
         next.shortage = shortage_of(combine, spare);
+        /* Some steps must first make matters worse; those that do so by much seldom lead
+         * anywhere. */
         if (next.shortage > at.shortage * 1.2 + 0.3 * combine->balance->weight[0] +
                                 combine->dual->slot_price[0])
             continue;
@@ -392,6 +409,7 @@ static double present_worth(const struct combine *combine)
 
 bool combine_search(struct balance *balance, int expansions)
 {
+    assert(expansions >= 0 && balance->slots <= PROBLEM_SLOTS_MAX);
     CLEANUP(combine_done)
     struct combine combine = {
         .balance = balance, .dual = balance->dual, .slots = balance->slots};

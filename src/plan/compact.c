@@ -12,6 +12,8 @@ static const double COUNT_MAX = 1e9;
 
 static int x_column(const struct problem *problem, int service, int slot)
 {
+    assert(service >= 0 && service < problem->service_count);
+    assert(slot >= 0 && slot < problem->slot_count);
     return service * problem->slot_count + slot;
 }
 
@@ -44,6 +46,7 @@ static void add_columns(const struct problem *problem, const struct pattern_list
 static void add_spread(const struct problem *problem, int service, int cover_row,
                        struct milp *milp)
 {
+    assert(problem->demand_rps[service] > 0 && cover_row >= 0);
     double demand_rps = problem->demand_rps[service];
     int *choice = xcalloc((size_t)problem->slot_count + 1, sizeof *choice);
     int one = milp_add_row(milp, 1, 1);
@@ -114,12 +117,15 @@ static void add_supply(const struct problem *problem, const struct pattern_list 
 void compact_build(const struct problem *problem, const struct pattern_list *patterns,
                    const struct compact_options *options, struct milp *ret_milp)
 {
+    assert(patterns->slot_count == problem->slot_count);
     *ret_milp = (struct milp){0};
     add_columns(problem, patterns, ret_milp);
     add_covers(problem, options, ret_milp);
     add_supply(problem, patterns, ret_milp);
+    assert(ret_milp->column_lower.count == ret_milp->objective.count);
     if (options->cost_min <= 0)
         return;
+    /* A row that only repeats the bound, but says it to CBC before it branches. */
     int first_y = problem->service_count * problem->slot_count;
     int row = milp_add_row(ret_milp, options->cost_min, INFINITY);
     for (int p = 0; p < patterns->count; p++)

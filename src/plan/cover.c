@@ -18,6 +18,7 @@ static const double DEMAND_EPSILON = 1e-9; /* the contract's tolerance, relative
 
 void cover_init(struct cover *cover, const struct problem *problem, int service)
 {
+    assert(service >= 0 && service < problem->service_count);
     const struct service *wanted = &problem->services->services.data[service];
     double unit_rps = wanted->rate_rps;
     *cover = (struct cover){.slot_count = problem->slot_count};
@@ -75,6 +76,7 @@ static void sort_items(struct search *search)
     }
     search->price_min = DBL_MAX;
     for (int i = 0; i < search->item_count; i++) {
+        assert(i == 0 || items[i - 1].ratio <= items[i].ratio);
         if (items[i].price < search->price_min) {
             search->price_min = items[i].price;
             search->extra_at = i;
@@ -86,6 +88,7 @@ static void sort_items(struct search *search)
 static void load_items(struct search *search, const struct cover *cover, const double *prices,
                        double rate_max)
 {
+    assert(cover->item_count <= PROBLEM_SLOTS_MAX);
     search->item_count = 0;
     search->slot_count = cover->slot_count;
     memset(search->counts, 0, sizeof search->counts);
@@ -102,6 +105,7 @@ static void load_items(struct search *search, const struct cover *cover, const d
 
 static void found_cheapest(struct search *search, double price)
 {
+    assert(price < search->best && search->extra >= 0);
     search->best = price;
     memset(search->best_counts, 0, (size_t)search->slot_count * sizeof(int));
     for (int i = 0; i < search->item_count; i++)
@@ -112,6 +116,7 @@ static void found_cheapest(struct search *search, double price)
 static void leaf(struct search *search, double price, int missing)
 {
     search->extra = missing > 0 ? missing : 0;
+    /* Instances that are only there for the count are of the cheapest kind. */
     price += search->extra * search->price_min;
     if (price < search->best)
         found_cheapest(search, price);
@@ -173,6 +178,7 @@ static void search_all(struct search *search, const struct cover *cover, const d
 double cover_cheapest(const struct cover *cover, const double *slot_prices, int *counts,
                       double *ret_price)
 {
+    assert(slot_prices && counts && ret_price);
     struct search search = {.best = INFINITY, .open_bound = INFINITY, .nodes_max = NODES_MAX};
     memset(counts, 0, (size_t)cover->slot_count * sizeof *counts);
     *ret_price = 0;
@@ -184,6 +190,8 @@ double cover_cheapest(const struct cover *cover, const double *slot_prices, int 
     assert(isfinite(search.best));
     memcpy(counts, search.best_counts, (size_t)cover->slot_count * sizeof *counts);
     *ret_price = search.best;
+    /* What was left out at the limit of nodes may hold a cheaper cover, but none below
+     * open_bound. */
     return fmin(search.best, search.open_bound);
 }
 
@@ -216,6 +224,7 @@ static bool is_minimal(const struct listing *listing)
 
 static void list_add(struct listing *listing, double price)
 {
+    assert(listing->list->count <= listing->list->capacity);
     struct cover_list *list = listing->list;
     size_t width = (size_t)listing->cover->slot_count;
     if (!is_minimal(listing))
@@ -233,6 +242,7 @@ static void list_add(struct listing *listing, double price)
 
 static void list_from(struct listing *listing, int item, double rest, int missing, double price)
 {
+    assert(item <= listing->search->item_count);
     const struct search *search = listing->search;
     const struct cover_item *at = &search->items[item];
     listing->nodes++;
@@ -263,6 +273,7 @@ static void list_from(struct listing *listing, int item, double rest, int missin
 bool cover_enumerate(const struct cover *cover, const double *slot_prices, double ceiling,
                      struct cover_list *list)
 {
+    assert(list->rows && list->price && list->capacity > 0);
     struct search search = {0};
     struct listing listing = {.search = &search,
                               .cover = cover,

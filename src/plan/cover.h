@@ -30,7 +30,10 @@ struct cover {
     double margin; /* under spread: what must be spare at least, in units of the full rate */
 };
 
+/* Makes the service's cover problem: what it still needs, and the slot kinds that it can
+ * use. */
 void cover_init(struct cover *cover, const struct problem *problem, int service);
+/* Frees the items; zero after. */
 void cover_done(struct cover *cover);
 /* Whether any counts can cover it at all. */
 bool cover_possible(const struct cover *cover);

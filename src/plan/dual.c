@@ -54,22 +54,27 @@ static void ascent_done(struct ascent *ascent)
 
 static int group_of(const struct ascent *ascent, int service)
 {
+    assert(ascent->groups > 0 && service >= 0 && service < ascent->services);
     return service % ascent->groups;
 }
 
 static double kind_price(const struct ascent *ascent, int kind)
 {
+    assert(kind >= 0 && kind < ascent->kinds);
     return ascent->options->feasibility ? 0 : ascent->problem->kinds.data[kind].price;
 }
 
 static bool is_limited(const struct ascent *ascent, int kind)
 {
+    assert(kind >= 0 && kind < ascent->kinds);
     return ascent->problem->kinds.data[kind].stock != PROBLEM_UNLIMITED;
 }
 
 /* Columns with bounds and costs; minimises the negative of the bound. */
 static void add_columns(struct ascent *ascent)
 {
+    assert(!ascent->master &&
+           ascent->columns == ascent->slots + ascent->kinds + ascent->groups);
     int count = ascent->columns;
     double *lower = xcalloc((size_t)count, sizeof *lower);
     double *upper = xcalloc((size_t)count, sizeof *upper);
@@ -100,6 +105,7 @@ static void add_columns(struct ascent *ascent)
 /* Patterns: what their slots are worth, less the scarcity price, is at most the price. */
 static void add_patterns(struct ascent *ascent)
 {
+    assert(ascent->master);
     int count = ascent->patterns->count;
     VEC(int) index = {0};
     VEC(double) value = {0};
@@ -192,6 +198,7 @@ static double evaluate(struct ascent *ascent)
     for (int k = 0; k < ascent->kinds; k++)
         if (is_limited(ascent, k))
             bound -= ascent->problem->kinds.data[k].stock * ascent->point[ascent->slots + k];
+    assert(!isnan(bound));
     vec_add(&ascent->rounds, met);
     return bound;
 }
@@ -225,6 +232,7 @@ static int add_planes(struct ascent *ascent, const double *solution)
         lower[added] = -1e30;
         starts[++added] = (int)index.count;
     }
+    assert(added <= ascent->groups);
     if (added > 0)
         Clp_addRows(ascent->master, added, lower, upper, starts, index.data, value.data);
     vec_done(&index);
@@ -246,6 +254,7 @@ static void keep_if_better(struct ascent *ascent, double bound)
 
 static void step_towards(struct ascent *ascent, const double *solution, double step)
 {
+    assert(step > 0 && step <= 1);
     for (int c = 0; c < ascent->slots + ascent->kinds; c++)
         ascent->point[c] = fmax(0, step * solution[c] + (1 - step) * ascent->best_point[c]);
 }
@@ -253,6 +262,7 @@ static void step_towards(struct ascent *ascent, const double *solution, double s
 /* Rounds of cutting planes until the bound meets the master's value. */
 static double ascend(struct ascent *ascent, double gap)
 {
+    assert(gap >= 0 && ascent->options->rounds_max >= 1);
     double upper = INFINITY, step = IN_OUT;
     set_first_point(ascent);
     keep_if_better(ascent, evaluate(ascent));
@@ -285,7 +295,6 @@ static double ascend(struct ascent *ascent, double gap)
 static void choose_starts(const struct ascent *ascent, const double *weights, int *start)
 {
     size_t slots = (size_t)ascent->slots;
-    int *round_of = xcalloc((size_t)ascent->services + 1, sizeof *round_of);
     double *left = xcalloc(ascent->planes.count + 1, sizeof *left);
     for (size_t p = 0; p < ascent->planes.count; p++) {
         int members = (ascent->services - ascent->planes.data[p].group + ascent->groups - 1) /
@@ -306,7 +315,6 @@ static void choose_starts(const struct ascent *ascent, const double *weights, in
                &ascent->rounds.data[ascent->planes.data[best].round][(size_t)i * slots],
                slots * sizeof *start);
     }
-    free(round_of);
     free(left);
 }
 
@@ -314,6 +322,7 @@ static void extract(const struct ascent *ascent, double upper, struct dual *dual
 {
     size_t slots = (size_t)ascent->slots, kinds = (size_t)ascent->kinds;
     size_t patterns = (size_t)ascent->patterns->count;
+    assert(ascent->rounds.count > 0);
     dual->bound = ascent->best_bound;
     dual->upper = upper;
     dual->rounds = (int)ascent->rounds.count;
@@ -335,6 +344,7 @@ void dual_solve(const struct problem *problem, const struct pattern_list *patter
                 const struct cover *covers, const struct dual_options *options,
                 struct dual *ret_dual)
 {
+    assert(patterns->slot_count == problem->slot_count && covers && options);
     CLEANUP(ascent_done)
     struct ascent ascent = {
         .problem = problem,

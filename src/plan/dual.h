@@ -35,9 +35,13 @@ struct dual {
     int rounds;
 };
 
+/* Raises the bound until it is within options->gap of the best, no plane is violated,
+ * rounds_max is reached or stop() says so. `covers` has one for each service. What it finds is
+ * a proved bound whenever it ends. The caller frees *ret_dual; same input, same result. */
 void dual_solve(const struct problem *problem, const struct pattern_list *patterns,
                 const struct cover *covers, const struct dual_options *options,
                 struct dual *ret_dual);
+/* Frees the arrays; zero after. */
 void dual_done(struct dual *dual);
 
 #endif

@@ -106,6 +106,7 @@ static double find_quantum(const struct problem *problem)
 /* The least cost at or above a bound that any plan can have. */
 static double round_up(const struct exact *exact, double bound)
 {
+    assert(exact->quantum >= 0 && !isnan(bound));
     if (exact->quantum == 0)
         return bound;
     double slack = 1e-7 * fmax(1, bound / exact->quantum) * 1e-2;
@@ -152,6 +153,7 @@ static bool can_spread(struct exact *exact, const struct aggregate *aggregate)
 static bool offer(struct exact *exact, const struct aggregate *aggregate)
 {
     double cost = aggregate_cost(aggregate, &exact->patterns);
+    assert(cost >= exact->bound - 1e-6 * fmax(1, cost));
     if (exact->has_best && cost >= exact->best_cost - 1e-9)
         return false;
     if (!aggregate_holds(aggregate, exact->problem, &exact->patterns) ||
@@ -165,6 +167,7 @@ static bool offer(struct exact *exact, const struct aggregate *aggregate)
 
 static bool try_cost(struct exact *exact, double cost_max, int tries)
 {
+    assert(tries >= 1);
     struct balance_options options = {
         .cost_max = cost_max + 1e-9 * fmax(1, cost_max),
         .seed = exact->settings->seed,
@@ -363,6 +366,7 @@ static double stated_bound(struct exact *exact)
 int exact_solve_free(const struct problem *problem, const struct solver_settings *settings,
                      struct solution *ret_solution, struct error *err)
 {
+    assert(ret_solution->gpus.count == 0);
     CLEANUP(exact_done) struct exact exact = {.problem = problem, .settings = settings};
     (void)err;
     prepare(&exact);
@@ -399,6 +403,7 @@ int exact_solve_free(const struct problem *problem, const struct solver_settings
 bool exact_reach(const struct problem *problem, const struct solver_settings *settings,
                  double cost_max, struct solution *ret_solution)
 {
+    assert(ret_solution->gpus.count == 0 && !isnan(cost_max));
     CLEANUP(exact_done) struct exact exact = {.problem = problem, .settings = settings};
     prepare(&exact);
     for (int i = 0; i < problem->service_count; i++)

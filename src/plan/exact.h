@@ -12,7 +12,8 @@
 bool exact_reach(const struct problem *problem, const struct solver_settings *settings,
                  double cost_max, struct solution *ret_solution);
 
-/* The whole exact planner without regard to an earlier plan. */
+/* The whole exact planner without regard to an earlier plan: *ret_solution, empty before, gets
+ * the plan and the proved bound. 0 always: without a plan feasible is false. */
 int exact_solve_free(const struct problem *problem, const struct solver_settings *settings,
                      struct solution *ret_solution, struct error *err);
 

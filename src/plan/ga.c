@@ -49,6 +49,7 @@ static void rate_member(struct breeding *breeding, struct member *member)
     const struct arm *arm = breeding->arm;
     set_state(breeding, &member->plan);
     member->cost = arm_plan_cost(arm, &member->plan);
+    assert(member->cost >= 0);
     member->surplus = 0;
     member->born = breeding->births++;
     for (int i = 0; i < arm->service_count; i++)
@@ -81,6 +82,7 @@ static bool cross_over(struct breeding *breeding, struct rng *rng, struct arm_pl
         erase = (size_t)parameters->ga_erase_most;
     for (; erase > 0 && plan->gpus.count > 0; erase--) {
         size_t at = rng_below(rng, plan->gpus.count);
+        /* The order of GPUs means nothing: the last takes the place of the erased one. */
         plan->gpus.data[at] = plan->gpus.data[--plan->gpus.count];
     }
     set_state(breeding, plan);
@@ -98,6 +100,7 @@ static size_t count_instances(const struct arm_plan *plan)
 
 static struct solution_item *draw_instance(struct rng *rng, struct arm_plan *plan)
 {
+    assert(plan->gpus.count > 0);
     for (int tries = 0; tries < 64; tries++) {
         struct solution_gpu *gpu = &plan->gpus.data[rng_below(rng, plan->gpus.count)];
         if (gpu->count > 0)
@@ -136,6 +139,7 @@ static void breed(struct breeding *breeding, long round)
     assert(breeding->count >= 1 && breeding->count <= breeding->population);
     for (int i = 0; i < breeding->population && !arm_is_late(breeding->arm); i++) {
         const struct member *parent = &breeding->members[i % breeding->count];
+        assert(breeding->count + children <= 2 * breeding->population);
         struct member *child = &breeding->members[breeding->count + children];
         struct rng rng = rng_seed_stream(breeding->settings->seed,
                                          (uint64_t)(round * breeding->population + i));
@@ -155,6 +159,7 @@ static void breed(struct breeding *breeding, long round)
 
 static void evolve(struct breeding *breeding)
 {
+    assert(breeding->count >= 1);
     long rounds = breeding->settings->rounds >= 0 ? breeding->settings->rounds : ROUNDS_MAX;
     long idle = 0;
     for (long round = 0; round < rounds && idle < breeding->arm->parameters->ga_patience &&
@@ -176,6 +181,7 @@ static void split_bulk(struct breeding *breeding, struct arm_plan *plan)
     for (size_t g = bulk; g < count; g++)
         plan->gpus.data[g - bulk] = plan->gpus.data[g];
     plan->gpus.count = count - bulk;
+    assert(plan->gpus.count <= SEARCH_GPUS_MAX);
 }
 
 /* Both phases; *first gets phase 1's plan. */

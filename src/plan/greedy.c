@@ -40,6 +40,7 @@ struct greedy {
 /* No configuration of these two scores more than this. */
 static double pair_limit(const struct greedy *greedy, int a, int b)
 {
+    assert(a >= 0 && a <= b && b < greedy->arm->service_count);
     size_t slots = (size_t)greedy->arm->slot_count;
     const double *of_a = greedy->value + (size_t)a * slots;
     const double *of_b = greedy->value + (size_t)b * slots;
@@ -59,6 +60,7 @@ static double pair_limit(const struct greedy *greedy, int a, int b)
 
 static void set_values(struct greedy *greedy, int service)
 {
+    assert(service >= 0 && service < greedy->arm->service_count);
     const struct arm *arm = greedy->arm;
     double missing = arm_missing(greedy->state, service);
     for (int s = 0; s < arm->slot_count; s++)
@@ -91,6 +93,7 @@ static void score_row(struct greedy *greedy, int service)
 
 static bool is_fresh(const struct greedy *greedy, int service)
 {
+    assert(greedy->rows[service].partner >= service);
     const struct row *row = &greedy->rows[service];
     return row->scored_at >= greedy->changed_at[service] &&
            row->scored_at >= greedy->changed_at[row->partner] &&
@@ -141,6 +144,7 @@ static void take(struct greedy *greedy, const struct solution_gpu *gpu)
         greedy->changed_at[gpu->items[k].service] = greedy->step;
         set_values(greedy, gpu->items[k].service);
     }
+    /* A kind that is out changes every row's best, not only those of the services served. */
     if (!arm_has_stock(greedy->arm, greedy->state, gpu->kind))
         greedy->all_changed_at = greedy->step;
 }

@@ -20,6 +20,7 @@ enum { SERVICES_PER_GPU = 3 };
 /* The service that each slot kind serves best; -1: none. */
 static void best_services(const struct arm *arm, const struct arm_state *state, int *best)
 {
+    assert(arm->slot_count <= PROBLEM_SLOTS_MAX);
     double best_worth[PROBLEM_SLOTS_MAX] = {0};
     for (int s = 0; s < arm->slot_count; s++)
         best[s] = -1;
@@ -39,6 +40,7 @@ static void best_services(const struct arm *arm, const struct arm_state *state, 
 static int best_of(const struct arm *arm, const struct arm_state *state, int slot,
                    const int *services, int count)
 {
+    assert(count >= 0 && count <= MIG_INSTANCES_MAX);
     int best = -1;
     double best_worth = 0;
     for (int n = 0; n < count; n++) {
@@ -67,6 +69,7 @@ static struct candidate label(const struct arm *arm, const struct arm_state *sta
             m++;
         if (m == count)
             services[count++] = service;
+        assert(made.gpu.count + pattern->counts[k] <= MIG_INSTANCES_MAX);
         for (int i = 0; i < pattern->counts[k]; i++)
             made.gpu.items[made.gpu.count++] =
                 (struct solution_item){.slot = pattern->slots[k], .service = service};

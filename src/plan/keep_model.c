@@ -34,6 +34,7 @@ static const double BOUND_SLACK = 1e-5; /* of tolerances: far more than they can
 
 static int instances_of(const struct old_plan *old, int gpu)
 {
+    assert(gpu >= 0 && gpu < old->gpu_count);
     return old->first[gpu + 1] - old->first[gpu];
 }
 
@@ -73,6 +74,7 @@ static void find_classes(struct keep_model *model)
 
 static const struct old_instance *instance_at(const struct keep_model *model, int class, int n)
 {
+    assert(n >= 0 && n < instances_of(model->old, model->classes.data[class].gpu));
     return &model->old->instances[model->old->first[model->classes.data[class].gpu] + n];
 }
 
@@ -80,6 +82,7 @@ static const struct old_instance *instance_at(const struct keep_model *model, in
 static void count_slots(const struct keep_model *model, const struct keep_column *column,
                         int *counts)
 {
+    assert(column->class >= 0 && (size_t)column->class < model->classes.count);
     int gpu = model->classes.data[column->class].gpu;
     for (int s = 0; s < model->problem->slot_count; s++)
         counts[s] = column->pattern ? column->pattern[s] : 0;
@@ -110,6 +113,7 @@ static bool is_dominated(const struct keep_model *model, const struct keep_colum
 
 static void add_places(struct keep_model *model, int class, unsigned places, size_t first)
 {
+    assert(places != 0);
     const struct problem *problem = model->problem;
     int gpu = model->classes.data[class].gpu;
     struct problem_kind kind = problem->kinds.data[model->old->kind[gpu]];
@@ -150,6 +154,8 @@ static void find_columns(struct keep_model *model)
 
 static int cell(const struct keep_model *model, int service, int slot)
 {
+    assert(service >= 0 && service < model->problem->service_count);
+    assert(slot >= 0 && slot < model->problem->slot_count);
     return service * model->problem->slot_count + slot;
 }
 
@@ -225,11 +231,13 @@ static void add_supply(struct keep_model *model)
 
 static int kind_of(const struct keep_model *model, size_t w)
 {
+    assert(w < model->columns.count);
     return model->old->kind[model->classes.data[model->columns.data[w].class].gpu];
 }
 
 static void add_limits(struct keep_model *model, double room)
 {
+    assert(!isnan(room));
     const struct problem *problem = model->problem;
     struct milp *milp = &model->milp;
     for (size_t k = 0; k < problem->kinds.count; k++) {
@@ -352,6 +360,7 @@ static double find_prices(const struct keep_model *model, int service, const dou
         prices->new[s] /= dearest;
         prices->kept[s] /= dearest;
     }
+    assert(dearest >= 0);
     return dearest;
 }
 
@@ -360,6 +369,7 @@ static double find_prices(const struct keep_model *model, int service, const dou
 static bool walk_kept(const struct keep_model *model, const struct cut_prices *prices,
                       int service, int slot, struct cover *rest, double *least, int *ways)
 {
+    assert(slot >= 0 && slot <= model->problem->slot_count && *ways >= 0);
     int counts[PROBLEM_SLOTS_MAX];
     double price;
     while (slot < model->problem->slot_count &&
@@ -500,6 +510,7 @@ int keep_model_proved(const struct milp_result *result, int kept)
 bool keep_model_search(struct keep_model *model, const struct keep_search *search, bool *keep,
                        int *bound)
 {
+    assert(keep && *bound <= model->old->instance_count);
     int kept = search->kept;
     struct milp_result result;
     milp_solve(&model->milp,

@@ -42,6 +42,7 @@ struct keep_model {
 /* True when the program has been built; false when it would be too large. */
 bool keep_model_init(struct keep_model *model, const struct problem *problem,
                      struct old_plan *old, double cost_max);
+/* Frees the program; fine after keep_model_init() said false. */
 void keep_model_done(struct keep_model *model);
 
 /* A proved upper bound of how many instances can stay; at most all. */

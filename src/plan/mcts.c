@@ -54,6 +54,7 @@ static int add_node(struct tree *tree, const struct solution_gpu *gpu)
 static int draw_services(struct tree *tree, int services[CANDIDATE_SERVICES_MAX])
 {
     int most = (int)tree->arm->parameters->mcts_services, count = 0;
+    assert(most >= 1 && most <= CANDIDATE_SERVICES_MAX);
     long seen = 0;
     for (int i = 0; i < tree->arm->service_count; i++) {
         if (arm_missing(&tree->state, i) <= 0)
@@ -76,6 +77,7 @@ static void expand(struct tree *tree, int index)
     int services[CANDIDATE_SERVICES_MAX];
     int drawn = draw_services(tree, services);
     int most = (int)tree->arm->parameters->mcts_children;
+    assert(most <= CANDIDATE_SERVICES_MAX * 4);
     assert(tree->nodes.data[index].first_child < 0);
     int count =
         drawn == 0 ? 0 : candidates_top(tree->arm, &tree->state, services, drawn, found, most);
@@ -154,6 +156,8 @@ static void play(struct tree *tree, const struct arm_state *start, int root)
         vec_add(&tree->path.gpus, tree->nodes.data[at].gpu);
         cost += tree->arm->problem->kinds.data[tree->nodes.data[at].gpu.kind].price;
     }
+    /* Playouts that are already dearer than half as much again as the best are cut short: they
+     * teach nothing that a reward of 0 does not. */
     double most = isinf(tree->best_cost) ? INFINITY : tree->best_cost * 1.5 + 1 - cost;
     cost += rollout_play(tree->arm, tree->pools, tree->rng, &tree->state, most, &tree->path);
     remember_best(tree, cost);
@@ -170,6 +174,7 @@ static void play(struct tree *tree, const struct arm_state *start, int root)
 /* The child on the cheapest path; -1: none was played. */
 static int best_child(const struct tree *tree, int root)
 {
+    assert(root >= 0 && (size_t)root < tree->nodes.count);
     const struct node *node = &tree->nodes.data[root];
     int best = -1;
     for (int i = 0; i < node->child_count; i++) {
@@ -193,6 +198,7 @@ static long default_iterations(const struct arm *arm, const struct arm_state *st
     for (int i = 0; i < arm->service_count; i++)
         if (arm_missing(state, i) > 0)
             gpus += arm_missing(state, i) / arm->gpu_share[i];
+    assert(gpus >= 1);
     double bounded = PICKS / (gpus * gpus / 2);
     return bounded < 1 ? 1 : bounded < ITERATIONS ? (long)bounded : ITERATIONS;
 }
@@ -200,6 +206,7 @@ static long default_iterations(const struct arm *arm, const struct arm_state *st
 /* Plays, then moves one step, until complete. */
 static void search(struct tree *tree, const struct arm_state *state, long iterations)
 {
+    assert(iterations > 0);
     struct arm_state start;
     arm_state_init(&start, tree->arm);
     arm_state_copy(&start, state, tree->arm);
@@ -239,6 +246,7 @@ bool mcts_fill(const struct arm *arm, struct rollout_pools *pools,
                const struct arm_state *state, struct rng *rng, long iterations,
                struct arm_plan *plan)
 {
+    assert(pools && rng && plan);
     struct tree tree = {.arm = arm, .pools = pools, .rng = rng, .best_cost = INFINITY};
     if (arm_is_complete(arm, state))
         return true;

@@ -35,6 +35,7 @@ int milp_add_column(struct milp *milp, double lower, double upper, double object
 
 int milp_add_row(struct milp *milp, double lower, double upper)
 {
+    assert(!isnan(lower) && !isnan(upper));
     assert(lower <= upper);
     vec_add(&milp->row_lower, lower);
     vec_add(&milp->row_upper, upper);
@@ -43,6 +44,7 @@ int milp_add_row(struct milp *milp, double lower, double upper)
 
 void milp_set(struct milp *milp, int row, int column, double value)
 {
+    assert(row >= 0 && column >= 0 && isfinite(value));
     assert(row < (int)milp->row_lower.count && column < (int)milp->objective.count);
     if (value != 0)
         vec_add(&milp->entries, ((struct milp_entry){row, column, value}));
@@ -79,6 +81,7 @@ static Cbc_Model *load(const struct milp *milp)
 
 static void set_number(Cbc_Model *model, const char *name, double value)
 {
+    assert(isfinite(value));
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
     Cbc_setParameter(model, name, text);
@@ -103,6 +106,7 @@ void milp_solve(const struct milp *milp, const struct milp_limits *limits,
                 struct milp_result *ret_result)
 {
     size_t columns = milp->objective.count;
+    assert(milp->integer.count == columns && milp->column_lower.count == columns);
     *ret_result = (struct milp_result){.status = MILP_UNKNOWN, .bound = -INFINITY};
     Cbc_Model *model = load(milp);
     set_limits(model, limits);

@@ -26,11 +26,16 @@ struct milp {
     VEC(struct milp_entry) entries;
 };
 
+/* Frees the program; zeroed lists are fine. */
 void milp_done(struct milp *milp);
-/* INFINITY is no upper bound. Return the index. */
+/* Adds a variable within [lower, upper] (INFINITY: no upper bound) and its cost; returns its
+ * index. */
 int milp_add_column(struct milp *milp, double lower, double upper, double objective,
                     bool integer);
+/* Adds the row lower <= … <= upper without entries (an infinite side is none); returns its
+ * index. */
 int milp_add_row(struct milp *milp, double lower, double upper);
+/* Sets one coefficient, once for each row and column; zeros are left out. */
 void milp_set(struct milp *milp, int row, int column, double value);
 
 enum milp_status {
@@ -53,7 +58,8 @@ struct milp_result {
     double *values; /* one a column, owned (free()); NULL without a solution */
 };
 
-/* Deterministic unless `seconds` cuts it. */
+/* Branch and cut by CBC. Deterministic unless `seconds` cuts it. The caller frees
+ * ret_result->values. */
 void milp_solve(const struct milp *milp, const struct milp_limits *limits,
                 struct milp_result *ret_result);
 

@@ -45,6 +45,7 @@ double paper_lower_bound(const struct problem *problem)
         if (!problem->dropped[i] && problem->demand_rps[i] > 0)
             sum += problem->demand_rps[i] * least;
     }
+    assert(sum >= problem->base_cost);
     return sum;
 }
 
@@ -78,6 +79,7 @@ static void note_row(struct group *group, const struct measurement *row)
 /* False when the largest slice, or a smaller one, was not measured. */
 static bool classify(const struct group *group, struct scaling *ret_scaling)
 {
+    assert(group->smallest && group->largest && ret_scaling);
     const struct measurement *smallest = group->smallest, *largest = group->largest;
     const struct mig_board *board = largest->board;
     int whole = board->compute_slices;
@@ -100,6 +102,7 @@ static bool classify(const struct group *group, struct scaling *ret_scaling)
 
 struct scaling *paper_classify(const struct measurement_set *rows, size_t *ret_count)
 {
+    assert(rows && ret_count);
     struct map keys = {0};
     struct group *groups = xcalloc(rows->rows.count + 1, sizeof *groups);
     for (size_t r = 0; r < rows->rows.count; r++) {

@@ -16,6 +16,7 @@ double paper_lower_bound(const struct problem *problem);
  * compute slice of the smallest instance that can run the model. With 7 slices, linear is
  * 6.5 <= q <= 7.5; on a board of n slices, within n/14 of n. */
 enum scaling_class { SCALING_SUB_LINEAR, SCALING_LINEAR, SCALING_SUPER_LINEAR, SCALING_COUNT };
+/* "sub-linear", "linear", "super-linear". */
 const char *scaling_class_name(enum scaling_class scaling);
 
 struct scaling {

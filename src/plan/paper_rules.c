@@ -42,12 +42,14 @@ size_t paper_multisets(const struct mig_board *board, enum plan_rules rules,
         if (board->profiles[p].group == MIG_GROUP_BASE)
             base |= 1u << p;
     mig_layout_enumerate(board, base, true, add_layout, &gather);
+    assert(gather.count <= PAPER_MULTISETS_MAX);
     return gather.count;
 }
 
 /* C(n, k) for small k; exact while below 2^53. */
 static double choose(int n, int k)
 {
+    assert(n >= 0 && k >= 0);
     double value = 1;
     for (int i = 1; i <= k; i++)
         value = value * (n - k + i) / i;

@@ -24,6 +24,7 @@ struct segments {
 /* The slot with the most throughput per compute slice and price; -1: none. */
 static int best_segment(const struct arm *arm, int service)
 {
+    assert(service >= 0 && service < arm->service_count);
     int best = -1;
     double best_value = 0;
     for (int s = 0; s < arm->slot_count; s++) {
@@ -39,6 +40,7 @@ static int best_segment(const struct arm *arm, int service)
 /* The smallest slot that gives at least `share`; -1: none does. */
 static int covering_segment(const struct arm *arm, int service, double share)
 {
+    assert(share > 0);
     int best = -1;
     for (int s = 0; s < arm->slot_count; s++)
         if (arm_share(arm, service, s) >= share &&
@@ -51,6 +53,7 @@ static int covering_segment(const struct arm *arm, int service, double share)
 
 static void configure_service(const struct arm *arm, int service, struct segments *segments)
 {
+    assert(arm->need_rps[service] > 0);
     int slot = best_segment(arm, service);
     double share = slot < 0 ? 0 : arm_share(arm, service, slot), given = 0;
     if (share <= 0)
@@ -92,6 +95,7 @@ static int busy_slices(const struct arm *arm, const struct solution_gpu *gpu)
 
 static void copy_plan(struct arm_plan *to, const struct arm_plan *from)
 {
+    assert(to != from);
     vec_clear(&to->gpus);
     memset(to->open, 0, sizeof to->open);
     for (size_t g = 0; g < from->gpus.count; g++)
@@ -143,10 +147,10 @@ static bool fill_holes(const struct arm *arm, struct arm_plan *plan, struct arm_
 static bool take_apart(const struct arm *arm, struct arm_plan *plan, size_t index,
                        struct arm_state *state)
 {
+    assert(index < plan->gpus.count);
     struct arm_plan kept = {0};
     struct solution_gpu gpu = plan->gpus.data[index];
     bool fits = true;
-    assert(index < plan->gpus.count);
     copy_plan(&kept, plan);
     memmove(&plan->gpus.data[index], &plan->gpus.data[index + 1],
             (plan->gpus.count - index - 1) * sizeof gpu);

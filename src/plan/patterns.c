@@ -37,6 +37,7 @@ static bool breaks_paper_rule(const struct walk *walk)
 
 static bool fits(const struct walk *walk)
 {
+    assert(walk->kind->taken.count <= MIG_INSTANCES_MAX);
     struct mig_layout request = {0}, placed;
     int counts[MIG_PROFILES_MAX] = {0};
     for (int i = 0; i < walk->slot_count; i++) {
@@ -93,6 +94,7 @@ void patterns_build(struct problem *problem, struct problem_kind *kind)
     for (int s = 0; s < problem->slot_count; s++)
         if (problem->slots[s].board == kind->board)
             walk.slots[walk.slot_count++] = s;
+    assert(walk.slot_count <= MIG_PROFILES_MAX);
     walk_from(&walk, 0);
     kind->pattern_count = walk.found;
     int *rows = arena_alloc(&problem->arena, walk.rows.count + 1, sizeof *rows);

@@ -13,6 +13,7 @@
  * part that lists it, else of the first part with its board. -1: gone. */
 static int find_kind(const struct problem *problem, const struct plan_gpu *gpu, bool *ambiguous)
 {
+    assert(ambiguous);
     int by_board = -1, same_board = 0;
     for (size_t k = 0; k < problem->kinds.count; k++) {
         const struct problem_kind *kind = &problem->kinds.data[k];
@@ -54,6 +55,7 @@ static int find_service(const struct map *names, const struct problem *problem,
 static void add_instances(struct old_plan *old, const struct problem *problem,
                           const struct map *names, int g)
 {
+    assert(old->kind[g] >= 0);
     const struct plan_gpu *gpu = &problem->from->gpus.data[g];
     const struct problem_kind *kind = &problem->kinds.data[old->kind[g]];
     struct mig_layout layout = kind->taken;
@@ -91,6 +93,7 @@ static void add_instances(struct old_plan *old, const struct problem *problem,
 
 void old_plan_init(struct old_plan *old, const struct problem *problem)
 {
+    assert(problem->from);
     size_t gpus = problem->from->gpus.count;
     struct map names = {0};
     int *left = xcalloc(problem->kinds.count + 1, sizeof *left);
@@ -152,6 +155,7 @@ void old_plan_patterns(struct old_plan *old, const struct problem *problem,
 /* The base kind with the pinned instances of one GPU taken. */
 static struct problem_kind taken_kind(const struct pinned_problem *pinned, int g)
 {
+    assert(pinned->old->kind[g] >= 0);
     const struct old_plan *old = pinned->old;
     struct problem_kind kind = pinned->base->kinds.data[old->kind[g]];
     for (int i = old->first[g]; i < old->first[g + 1]; i++)
@@ -167,6 +171,7 @@ static struct problem_kind taken_kind(const struct pinned_problem *pinned, int g
 
 static bool has_pinned(const struct pinned_problem *pinned, int g)
 {
+    assert(g >= 0 && g < pinned->old->gpu_count);
     for (int i = pinned->old->first[g]; i < pinned->old->first[g + 1]; i++)
         if (pinned->pinned[i])
             return true;
@@ -237,6 +242,7 @@ static void take_gpus(struct pinned_problem *pinned)
         if (!has_pinned(pinned, g))
             continue;
         int kind = pinned->old->kind[g];
+        assert(kind >= 0);
         struct problem_kind taken = taken_kind(pinned, g);
         rest->base_cost += base->kinds.data[kind].price;
         if (rest->kinds.data[kind].stock > 0)
@@ -258,12 +264,14 @@ static void take_gpus(struct pinned_problem *pinned)
                 pinned->gpus[count++] = g;
         pinned->first[k + 1] = count;
     }
+    assert(count <= pinned->old->gpu_count);
     free(like);
 }
 
 void pinned_problem_init(struct pinned_problem *pinned, const struct problem *base,
                          struct old_plan *old, const bool *keep)
 {
+    assert(base->from && keep);
     size_t services = (size_t)base->service_count;
     *pinned =
         (struct pinned_problem){.problem = *base, .base = base, .old = old, .pinned = keep};
@@ -291,6 +299,7 @@ void pinned_problem_done(struct pinned_problem *pinned)
 
 static void put_back(const struct pinned_problem *pinned, int g, struct solution_gpu *gpu)
 {
+    assert(g >= 0 && g < pinned->old->gpu_count);
     const struct old_plan *old = pinned->old;
     gpu->kind = old->kind[g];
     gpu->reuse = g + 1;

@@ -33,6 +33,7 @@ struct old_plan {
 
 /* Which GPUs and instances of problem->from still fit the fleet, services and rules. */
 void old_plan_init(struct old_plan *old, const struct problem *problem);
+/* Frees the lists and the patterns that old_plan_patterns() gave out. */
 void old_plan_done(struct old_plan *old);
 /* Fills the patterns of a kind beside what is taken of it, from what was worked out before
  * when its board and instances are the same. Memory is old's. */
@@ -48,11 +49,15 @@ struct pinned_problem {
     int *gpus;  /* GPUs of from that have pinned instances, grouped by kind */
     int *first; /* kinds + 1 positions into gpus; free kinds have none */
 };
+/* `keep` has a flag for each of old->instances and, like base and old, must outlive the pinned
+ * problem. GPUs whose kept instances are alike make one kind. */
 void pinned_problem_init(struct pinned_problem *pinned, const struct problem *base,
                          struct old_plan *old, const bool *keep);
+/* Frees what is not shared with the base. */
 void pinned_problem_done(struct pinned_problem *pinned);
 
-/* A solution of the rest as a solution of the base: pinned instances put back. */
+/* A solution of the rest as a solution of the base: pinned instances put back, with their
+ * starts, on the GPUs that they were on. Bounds are copied. The caller frees *ret_solution. */
 void pinned_problem_expand(const struct pinned_problem *pinned, const struct solution *rest,
                            struct solution *ret_solution);
 

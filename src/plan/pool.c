@@ -6,6 +6,7 @@
  */
 #include "plan/pool.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { CAPACITY = 256, NODES_TOTAL = 2000000, NODES_LEAST = 300, NODES_MOST = 20000 };
@@ -13,6 +14,7 @@ enum { CAPACITY = 256, NODES_TOTAL = 2000000, NODES_LEAST = 300, NODES_MOST = 20
 void cover_pool_init(struct cover_pool *pool, const struct problem *problem,
                      const struct cover *covers, const double *slot_prices, double slack)
 {
+    assert(slot_prices && slack >= 0);
     size_t slots = (size_t)problem->slot_count;
     VEC(int) counts = {0};
     int total = 0;
@@ -42,6 +44,7 @@ void cover_pool_init(struct cover_pool *pool, const struct problem *problem,
         for (size_t k = 0; k < (size_t)found * slots; k++)
             vec_add(&counts, kept[k]);
         total += found;
+        assert(found >= 0 && found <= CAPACITY);
         pool->first[i + 1] = total;
     }
     free(kept);

@@ -17,6 +17,7 @@ struct cover_pool {
 /* `slack`: covers dearer than the cheapest by more than this are of no use. */
 void cover_pool_init(struct cover_pool *pool, const struct problem *problem,
                      const struct cover *covers, const double *slot_prices, double slack);
+/* Frees the lists; zero after. */
 void cover_pool_done(struct cover_pool *pool);
 
 #endif

@@ -77,6 +77,7 @@ static void build_slots(struct problem *problem, const struct promise_table *tab
 static void note_fixed(struct problem *problem, struct problem_kind *kind, int service,
                        double rate_rps, double *here_rps)
 {
+    assert(rate_rps > 0 && kind->stock == 1);
     problem->fixed_rps[service] += rate_rps;
     problem->demand_rps[service] -= rate_rps;
     problem->instances_min[service]--;
@@ -90,6 +91,7 @@ static void note_fixed(struct problem *problem, struct problem_kind *kind, int s
 static int take_fixed(struct problem *problem, const struct fleet_gpu *gpu,
                       struct problem_kind *kind, struct error *err)
 {
+    assert(gpu->instances.count <= MIG_INSTANCES_MAX && kind->taken.count == 0);
     double *here_rps = xcalloc((size_t)problem->service_count + 1, sizeof *here_rps);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < gpu->instances.count; i++) {
@@ -118,6 +120,8 @@ static int take_fixed(struct problem *problem, const struct fleet_gpu *gpu,
 
 static int build_part_kinds(struct problem *problem, int index, struct error *err)
 {
+    assert(problem->parts.data[index].board &&
+           problem->parts.data[index].count >= MIG_FLEET_UNLIMITED);
     const struct fleet_part *part = &problem->parts.data[index];
     int free_gpus = part->count;
     for (size_t g = 0; g < part->gpus.count; g++) {
@@ -201,6 +205,7 @@ int problem_init(struct problem *problem, const struct service_set *services,
                  const struct measurement_set *rows, const struct problem_options *options,
                  struct error *err)
 {
+    assert(services && rows && options && options->max_moves >= -1);
     *problem = (struct problem){.services = services,
                                 .rows = rows,
                                 .rules = options->rules,

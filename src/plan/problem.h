@@ -13,6 +13,7 @@
 #ifndef TRANCHE_PLAN_PROBLEM_H
 #define TRANCHE_PLAN_PROBLEM_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -94,23 +95,33 @@ struct problem_options {
 };
 
 /* Applies the latency rule and memory to every row and builds the tables. A service that
- * nothing can serve goes to `infeasible` with its reason; that is not a failure. E_INPUT
- * for `spread: node` without nodes in the fleet. services and rows must outlive it. */
+ * nothing can serve goes to `infeasible` with its reason; that is not a failure. E_INPUT for
+ * `spread: node` without nodes in the fleet, for a fixed instance whose service may not run
+ * there, and for more than PROBLEM_SLOTS_MAX kinds of slices; *problem is freed then. services,
+ * rows and options->from must outlive it. */
 int problem_init(struct problem *problem, const struct service_set *services,
                  const struct measurement_set *rows, const struct problem_options *options,
                  struct error *err);
+/* Frees the tables; *problem is zero after. Services, rows and the earlier plan stay the
+ * caller's. */
 void problem_done(struct problem *problem);
 
+/* What a service runs on a slot kind; row -1 where it cannot. Never NULL; borrowed. */
 static inline const struct problem_option *problem_option(const struct problem *problem,
                                                           int service, int slot)
 {
+    assert(service >= 0 && service < problem->service_count);
+    assert(slot >= 0 && slot < problem->slot_count);
     return &problem->options[(size_t)service * (size_t)problem->slot_count + (size_t)slot];
 }
-/* The slot kind of a profile on a board, or -1 when no service can use it. */
+/* The slot kind of a profile (index into the board's) on a board, or -1 when no service can use
+ * it. */
 int problem_find_slot(const struct problem *problem, const struct mig_board *board,
                       int profile);
-/* Whether all prices are equal, and whether all are whole numbers. */
+/* Whether all parts of the fleet have one price: then the fewest GPUs are the cheapest. */
 bool problem_prices_equal(const struct problem *problem);
+/* Whether all prices are whole numbers: then so is every plan's cost, and a bound may be
+ * rounded up. */
 bool problem_prices_whole(const struct problem *problem);
 
 #endif

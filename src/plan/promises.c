@@ -197,6 +197,7 @@ static void predict(const struct rule *rule, const struct rule_query *query,
 
 static void note_reason(struct reasons *reasons, const struct rule_promise *promise)
 {
+    assert(promise->verdict >= RULE_USABLE);
     reasons->out_of_memory |= promise->verdict == RULE_OUT_OF_MEMORY;
     if (promise->verdict != RULE_TOO_SLOW)
         return;
@@ -226,6 +227,7 @@ static struct reasons find_reasons(const struct rule *rule, struct rule_query *q
 static void answer(const struct rule *rule, struct rule_query *query,
                    struct problem_option *best, struct reasons *reasons)
 {
+    assert(query->sibling_count >= 0);
     *reasons = (struct reasons){.nearest_latency_ms = NAN};
     best->row = -1;
     for (int i = 0; i < query->sibling_count; i++) {
@@ -257,6 +259,7 @@ static void answer(const struct rule *rule, struct rule_query *query,
 /* A piece of work: one question on one pair. It writes to its own cells alone. */
 static void answer_piece(void *context, size_t piece, int worker)
 {
+    assert(worker >= 0);
     struct builder *builder = context;
     const struct problem *problem = builder->problem;
     size_t pairs = builder->table->pairs.count;

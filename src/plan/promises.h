@@ -22,6 +22,7 @@ struct promise_table {
  * the time alone. */
 void promise_table_init(struct promise_table *table, struct problem *problem,
                         const struct executor *executor);
+/* Frees pairs and options. */
 void promise_table_done(struct promise_table *table);
 
 #endif

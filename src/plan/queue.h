@@ -40,6 +40,7 @@ struct queue_objective {
 /* Working memory and remembered answers. One per thread; answers never depend on what was
  * asked before. */
 struct queue_model;
+/* An empty model; never NULL; queue_model_free() it. */
 struct queue_model *queue_model_new(void);
 void queue_model_free(struct queue_model *model); /* NULL is fine */
 CLEANUP_DEFINE_FREE(queue_model)

@@ -23,6 +23,7 @@ struct queue_case {
     const struct queue_group *groups;
 };
 
+/* The group of full batches. */
 static inline const struct queue_group *queue_last_group(const struct queue_case *system)
 {
     return &system->groups[system->group_count - 1];

@@ -36,6 +36,7 @@ struct queue_chain {
     struct poisson scratch, ahead, behind;
 };
 
+/* Working memory without a system; never NULL; queue_chain_free() it. */
 struct queue_chain *queue_chain_new(void);
 void queue_chain_free(struct queue_chain *chain); /* NULL is fine */
 CLEANUP_DEFINE_FREE(queue_chain)

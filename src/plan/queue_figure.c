@@ -50,6 +50,7 @@ void queue_figure_begin(struct queue_figure *figure)
 static struct queue_case scale_down(const struct queue_case *system,
                                     struct queue_group groups[QUEUE_GROUPS_MAX])
 {
+    assert(system->batch > CHAIN_BATCH_MAX);
     struct queue_case scaled = *system;
     double unit = (double)system->batch / CHAIN_BATCH_MAX;
     int count = 0, from = 1;
@@ -62,6 +63,7 @@ static struct queue_case scale_down(const struct queue_case *system,
         groups[count++].to = to;
         from = to + 1;
     }
+    assert(count > 0 && groups[count - 1].to <= CHAIN_BATCH_MAX);
     scaled.batch = groups[count - 1].to;
     scaled.rate = system->rate * scaled.batch / system->batch;
     scaled.groups = groups;
@@ -90,6 +92,7 @@ static double saturation(const struct queue_case *system)
 static double compared(struct queue_figure *figure, const struct queue_case *system,
                        const struct queue_question *question)
 {
+    assert(system->procs > 1);
     struct queue_group groups[QUEUE_GROUPS_MAX];
     struct queue_case fast = *system;
     fast.procs = 1;
@@ -110,6 +113,7 @@ static double compared(struct queue_figure *figure, const struct queue_case *sys
 /* The exact law needs small batches that are not much slower than full ones. */
 static bool is_regular(const struct queue_case *system)
 {
+    assert(system->group_count > 0);
     double full = queue_last_group(system)->service_ms;
     for (int g = 0; g < system->group_count; g++)
         if (system->groups[g].service_ms > 4 * full)

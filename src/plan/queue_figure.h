@@ -17,6 +17,7 @@
 #include "plan/queue_case.h"
 
 struct queue_figure;
+/* Working memory; never NULL; queue_figure_free() it. */
 struct queue_figure *queue_figure_new(void);
 void queue_figure_free(struct queue_figure *figure); /* NULL is fine */
 CLEANUP_DEFINE_FREE(queue_figure)

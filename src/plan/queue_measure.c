@@ -29,6 +29,7 @@ static int compare_doubles(const void *a, const void *b)
 static int find_breaks(const struct queue_value *value, double low, double high,
                        double ret_breaks[BREAKS_MAX])
 {
+    assert(low <= high);
     const struct queue_case *system = value->system;
     int count = 0;
     ret_breaks[count++] = low;
@@ -55,6 +56,7 @@ struct sums {
 static struct sums integrate(struct queue_chain *chain, struct queue_value *value,
                              const struct queue_source *source, int j, const double range[2])
 {
+    assert(j >= 0 && range[0] <= range[1]);
     const struct queue_case *system = &chain->system;
     double end = source->service_ms + j * queue_last_group(system)->service_ms;
     double step = 1.5 * sqrt(system->batch) / system->rate; /* deviations of a filling */
@@ -143,6 +145,7 @@ static double waiting_at_least(const struct queue_chain *chain, int count)
 /* Franx: P(wait > x) = P(waiting + Poisson(rate (k D - x)) >= k c), k = floor(x / D) + 1. */
 static double late_processes(struct queue_chain *chain, double limit_ms)
 {
+    assert(chain->system.batch == 1);
     double service = chain->system.groups[0].service_ms, wait = limit_ms - service;
     if (wait < 0)
         return 1;
@@ -159,6 +162,7 @@ static double late_processes(struct queue_chain *chain, double limit_ms)
 
 static double mean_processes(const struct queue_chain *chain)
 {
+    assert(chain->system.batch == 1);
     double ratio = chain->ratio, top = chain->law[chain->top], waiting = 0;
     for (int n = chain->unit + 1; n <= chain->top; n++)
         waiting += (n - chain->unit) * chain->law[n];

@@ -69,6 +69,7 @@ void poisson_set_upto(struct poisson *poisson, double mean, int most)
         values[k - 1 - low] = v *= number * inverse;
     poisson->mean = mean;
     poisson->low = k;
+    assert(poisson->low >= low && poisson->low <= poisson->high);
     poisson->base = low;
 }
 

@@ -31,7 +31,7 @@ static inline double poisson_at(const struct poisson *poisson, int count)
 }
 /* P(at least count), summed from the smaller side. */
 double poisson_at_least(const struct poisson *poisson, int count);
-/* E[min(cap, count)]. */
+/* E[min(cap, count)], of this window's mean. */
 double poisson_mean_capped(const struct poisson *poisson, int cap);
 
 #endif

@@ -64,6 +64,7 @@ static void make_arrivals(struct queue_replay *replay, size_t count)
 /* How many of the sorted times[0 … count) are <= limit. */
 static int count_until(const double *times, int count, double limit)
 {
+    assert(count >= 0);
     int low = 0, high = count;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -97,6 +98,7 @@ struct replay_run {
 
 static int earliest(const struct replay_run *run)
 {
+    assert(run->procs >= 1 && run->procs <= PROCS_MAX);
     int best = 0;
     for (int i = 1; i < run->procs; i++)
         if (run->free_at[i] < run->free_at[best])
@@ -107,6 +109,7 @@ static int earliest(const struct replay_run *run)
 /* Starts the batch whose first request is times[0]; returns its size, *ret_end its end. */
 static int start_batch(struct replay_run *run, const double *times, double *ret_end)
 {
+    assert(run->batch >= 1 && run->wait >= 0);
     int process = earliest(run), size = run->batch, group = 0;
     double filled = times[run->batch - 1], start = times[0] + run->wait;
     if (filled < start)
@@ -128,6 +131,7 @@ double queue_replay_measure(struct queue_replay *replay, const struct queue_case
 {
     assert(system->procs >= 1 && system->procs <= PROCS_MAX);
     size_t count = arrivals_wanted(system, coarse);
+    assert(count > (size_t)system->batch);
     make_arrivals(replay, count);
     struct replay_run run = {.batch = system->batch,
                              .procs = system->procs,

@@ -13,6 +13,8 @@
 #include "plan/queue_case.h"
 
 struct queue_replay;
+/* Working memory; arrivals are made when first asked for. Never NULL; queue_replay_free()
+ * it. */
 struct queue_replay *queue_replay_new(void);
 void queue_replay_free(struct queue_replay *replay); /* NULL is fine */
 CLEANUP_DEFINE_FREE(queue_replay)

@@ -31,6 +31,7 @@ static void set_window(struct poisson *poisson, double mean, int batch)
 /* A batch of exactly n <= b whose first request waited y. */
 static double worth_of_size(const struct queue_value *value, double y, int n, double total_ms)
 {
+    assert(n >= 1 && y >= 0);
     if (value->measure == QUEUE_MEAN)
         return n * total_ms + y + (n - 1) * y / 2;
     double z = y + total_ms - value->limit_ms;
@@ -59,6 +60,7 @@ static double worth_partial(const struct queue_value *value, double y)
 /* E[late requests; the batch is full] where the first waited y, z of which make it late. */
 static double late_full(struct queue_value *value, double y, double z)
 {
+    assert(value->measure == QUEUE_LATE);
     int batch = value->system->batch;
     double rate = value->system->rate;
     if (z <= 0)
@@ -109,6 +111,7 @@ static double erlang_within(const struct queue_value *value, int stages)
  * b-1st request behind it comes at y with Erlang density, the others are uniform before. */
 static double worth_filled(struct queue_value *value, double low, double high)
 {
+    assert(low >= 0);
     const struct queue_case *system = value->system;
     double total = queue_last_group(system)->total_ms, slack = value->limit_ms - total;
     double rate = system->rate;

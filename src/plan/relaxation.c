@@ -9,6 +9,7 @@ enum { LOG_SILENT = 0 };
 void relaxation_init(struct relaxation *relaxation, const struct milp *milp)
 {
     int columns = (int)milp->objective.count;
+    assert(columns > 0 && milp->column_upper.count == milp->objective.count);
     int *starts = xcalloc((size_t)columns + 2, sizeof *starts);
     Clp_Simplex *simplex = Clp_newModel();
     *relaxation = (struct relaxation){.simplex = simplex, .columns = columns};
@@ -68,6 +69,7 @@ bool relaxation_solve(struct relaxation *relaxation)
 
 double relaxation_objective(const struct relaxation *relaxation)
 {
+    assert(relaxation->rows_solved > 0);
     return Clp_objectiveValue(relaxation->simplex);
 }
 

@@ -15,14 +15,18 @@ struct relaxation {
 
 /* Copies the program without its integrality. */
 void relaxation_init(struct relaxation *relaxation, const struct milp *milp);
+/* Deletes CLP's model; zero after. */
 void relaxation_done(struct relaxation *relaxation);
 /* Copies rows that were added to the program since. */
 void relaxation_add_rows(struct relaxation *relaxation, const struct milp *milp);
 
 /* True when solved to optimality; the next three hold until the next call. */
 bool relaxation_solve(struct relaxation *relaxation);
+/* The value of the optimum: a lower bound of the program's. */
 double relaxation_objective(const struct relaxation *relaxation);
-const double *relaxation_values(const struct relaxation *relaxation); /* by column */
-const double *relaxation_duals(const struct relaxation *relaxation);  /* by row */
+/* The optimum's values by column, borrowed. */
+const double *relaxation_values(const struct relaxation *relaxation);
+/* Its dual prices by row, borrowed; at a minimum, those of >= rows are not negative. */
+const double *relaxation_duals(const struct relaxation *relaxation);
 
 #endif

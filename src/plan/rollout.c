@@ -61,8 +61,11 @@ static int find_neediest(const struct arm *arm, const struct arm_state *state,
 /* The type as text: four letters for each service and level. */
 static void write_type(const struct needy *needy, int count, char text[TYPE_TEXT])
 {
+    assert(count >= 0 && count <= CANDIDATE_SERVICES_MAX);
     char *at = text;
     for (int m = 0; m < count; m++) {
+        /* 18 bits: of more services some share a type and thus a pool, which is_useful() allows
+         * for. */
         unsigned service = (unsigned)needy[m].service;
         *at++ = (char)('0' + (service & 63));
         *at++ = (char)('0' + (service >> 6 & 63));
@@ -76,6 +79,7 @@ static void write_type(const struct needy *needy, int count, char text[TYPE_TEXT
 static struct rollout_pool *make_pool(const struct arm *arm, const struct arm_state *state,
                                       const struct needy *needy, int count)
 {
+    assert(count >= 1 && count <= CANDIDATE_SERVICES_MAX);
     struct candidate found[POOL_MAX + 1];
     int services[CANDIDATE_SERVICES_MAX] = {0};
     for (int m = 0; m < count; m++)
@@ -90,6 +94,7 @@ static struct rollout_pool *make_pool(const struct arm *arm, const struct arm_st
                 found[most++] = mix;
             break;
         }
+    assert(most >= 0 && most <= POOL_MAX + 1);
     struct rollout_pool *pool = xcalloc(1, sizeof *pool + (size_t)most * sizeof *pool->gpus);
     pool->count = most;
     for (int i = 0; i < most; i++)
@@ -150,6 +155,7 @@ static bool pick(const struct arm *arm, struct rollout_pools *pools, struct rng 
 double rollout_play(const struct arm *arm, struct rollout_pools *pools, struct rng *rng,
                     struct arm_state *state, double most, struct arm_plan *plan)
 {
+    assert(pools && rng && plan);
     double cost = 0;
     while (!arm_is_complete(arm, state)) {
         struct solution_gpu gpu;

@@ -21,6 +21,7 @@ struct rollout_pools {
     struct map types; /* type text, at the index of its pool */
     VEC(struct rollout_pool *) pools;
 };
+/* Frees all pools; they may be filled again. */
 void rollout_pools_done(struct rollout_pools *pools);
 
 /* Plays from the state, which becomes complete, appending to the plan. Returns the cost of

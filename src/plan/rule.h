@@ -42,6 +42,8 @@ struct rule_query {
     int sibling_count;
     double enough_rps;
 };
+/* Applies the rule of rule->services to the query's row. The verdict says why a row is of no
+ * use; nothing fails. */
 struct rule_promise rule_apply(const struct rule *rule, const struct rule_query *query);
 
 /* Under `queue`: the latency that a row, usable or too slow, is predicted to have at a

@@ -140,6 +140,7 @@ static int solve_first(struct run *run, int count, struct error *err)
  * so it is found by halving. */
 static int longest_prefix(struct run *run, int *fits, struct error *err)
 {
+    assert(*fits >= 0 && *fits <= run->problem.service_count);
     int high = run->problem.service_count + 1, rc = 0; /* *fits fits, high does not */
     while (rc == 0 && high - *fits > 1) {
         int middle = *fits + (high - *fits) / 2;
@@ -168,6 +169,7 @@ static void list_dropped(struct run *run)
  * on to the end. */
 static int admit(struct run *run, struct error *err)
 {
+    assert(!run->order && !run->rejected);
     int count = run->problem.service_count, fits = 0, rc = 0;
     run->order = order_services(&run->problem);
     run->rejected = xcalloc((size_t)count + 1, sizeof *run->rejected);
@@ -207,6 +209,7 @@ enum tie { TIE_MATCHED, TIE_KEPT, TIE_NONE, TIE_COUNT };
 static int assemble_tied(struct run *run, enum tie tie, struct plan *ret_plan,
                          struct error *err)
 {
+    assert(tie < TIE_COUNT);
     CLEANUP(solution_done) struct solution tied = run->solution;
     memset(&tied.gpus, 0, sizeof tied.gpus);
     for (size_t g = 0; g < run->solution.gpus.count; g++) {
@@ -269,6 +272,7 @@ static int run_all(struct run *run, struct plan *ret_plan, struct error *err)
 /* The budget is the whole run's: the tables of promises and every solve spend of it. */
 static int64_t find_deadline(const struct solver_settings *settings)
 {
+    assert(!isnan(settings->budget_s));
     if (!settings->clock || !(settings->budget_s < 1e9))
         return INT64_MAX;
     return clock_now_ns(settings->clock) + (int64_t)(settings->budget_s * 1e9);
@@ -276,6 +280,7 @@ static int64_t find_deadline(const struct solver_settings *settings)
 
 int plan_run(const struct plan_request *request, struct plan *ret_plan, struct error *err)
 {
+    assert(request && ret_plan && request->services && request->rows);
     CLEANUP(run_done)
     struct run run = {
         .request = request,

@@ -40,6 +40,7 @@ static void seating_done(struct seating *seating)
 
 static struct node *get_node(struct seating *seating, const char *name, int part)
 {
+    assert(name && part >= 0);
     struct node *node = map_get(&seating->nodes, name);
     if (!node) {
         node = arena_alloc(seating->arena, 1, sizeof *node);
@@ -91,6 +92,7 @@ static void seat_known(struct seating *seating, size_t g)
 /* The next listed GPU of the part without instances that nobody has; NULL: none left. */
 static const struct fleet_gpu *next_listed(struct seating *seating, int part_index)
 {
+    assert(part_index >= 0 && (size_t)part_index < seating->problem->parts.count);
     const struct fleet_part *part = &seating->problem->parts.data[part_index];
     while ((size_t)seating->listed[part_index] < part->gpus.count) {
         const struct fleet_gpu *gpu = &part->gpus.data[seating->listed[part_index]++];
@@ -104,6 +106,7 @@ static const struct fleet_gpu *next_listed(struct seating *seating, int part_ind
  * over nodes: then all that the stock fills, or as many as there are GPUs. */
 static const char *choose_node(struct seating *seating, int part_index)
 {
+    assert(part_index >= 0 && (size_t)part_index < seating->problem->parts.count);
     const struct fleet_part *part = &seating->problem->parts.data[part_index];
     int size = part->gpus_per_node;
     if (size == 0)

@@ -60,6 +60,7 @@ static bool is_before(const struct event *a, const struct event *b)
 
 static void push_event(struct simulation *simulation, struct event event)
 {
+    assert(!isnan(event.time_ms) && event.instance >= 0);
     event.order = simulation->entered++;
     vec_add(&simulation->events, event);
     struct event *heap = simulation->events.data;
@@ -108,6 +109,7 @@ static void start_batches(struct simulation *simulation, int index, double now_m
 
 static void count_request(struct simulation *simulation, double arrival_ms, double took_ms)
 {
+    assert(took_ms >= 0);
     if (arrival_ms < simulation->warm_ms)
         return;
     simulation->counted++;
@@ -137,12 +139,14 @@ static void handle_event(struct simulation *simulation)
 /* HAProxy's key: 0 when idle, else (outstanding + 1) / weight. */
 static double load_key(const struct simulated_instance *instance)
 {
+    assert(instance->weight > 0);
     return instance->outstanding == 0 ? 0
                                       : (double)(instance->outstanding + 1) / instance->weight;
 }
 
 static int route_least(const struct simulation *simulation)
 {
+    assert(simulation->instances.count > 0);
     int best = 0;
     double best_key = load_key(&simulation->instances.data[0]);
     for (size_t i = 1; i < simulation->instances.count; i++) {
@@ -159,6 +163,7 @@ static int route_least(const struct simulation *simulation)
 
 static int route_random(struct simulation *simulation)
 {
+    assert(simulation->instances.count > 0);
     double at = rng_unit(&simulation->choices) * simulation->weight_sum;
     size_t i = 0;
     for (; i + 1 < simulation->instances.count; i++) {
@@ -194,6 +199,7 @@ struct rates {
 /* The rate at a time and until when it holds, ms. */
 static double rate_at(const struct rates *rates, double now_ms, double *ret_until_ms)
 {
+    assert(rates->service < rates->service_count);
     const struct simulate_trace *trace = rates->trace;
     *ret_until_ms = INFINITY;
     if (!trace)
@@ -315,6 +321,7 @@ static int add_instances(struct simulation *simulation, const struct plan *plan,
 
 static void fill_result(const struct simulation *simulation, struct simulate_service *result)
 {
+    assert(simulation->within <= simulation->counted);
     double counted = (double)simulation->counted, busy_ms = 0, batches = 0, processes = 0;
     double span_ms = fmax(simulation->last_ms, 1e-9);
     double counted_ms = fmax(simulation->end_ms - simulation->warm_ms, 1e-9);
@@ -345,6 +352,7 @@ static int simulate_service(const struct plan *plan, size_t index,
                             const struct simulate_settings *settings,
                             struct simulate_service *result, struct error *err)
 {
+    assert(index < plan->services.count && service->task == TASK_INFERENCE);
     const struct plan_service *planned = &plan->services.data[index];
     double rate =
         settings->load * (settings->promised ? planned->provided_rps : planned->required_rps);

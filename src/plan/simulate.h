@@ -60,9 +60,12 @@ struct simulate_service {
 struct simulate_result {
     VEC(struct simulate_service) services;
 };
+/* Frees the list of services. */
 void simulate_result_done(struct simulate_result *result);
 
-/* E_INPUT when an instance of the plan has no usable measurement, naming it. */
+/* Simulates every inference service of the plan; training ones are listed without figures. The
+ * caller frees *ret_result; names are borrowed from the plan. E_INPUT when an instance of the
+ * plan has no usable measurement, naming it, or the services lack one of the plan's. */
 int simulate_run(const struct plan *plan, const struct service_set *services,
                  const struct measurement_set *rows, const struct simulate_settings *settings,
                  struct simulate_result *ret_result, struct error *err);

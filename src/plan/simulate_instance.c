@@ -18,6 +18,7 @@ void simulated_instance_done(struct simulated_instance *instance)
 
 static double waiting_at(const struct simulated_instance *instance, size_t index)
 {
+    assert(index < instance->count);
     return instance->waiting[(instance->head + index) % instance->capacity];
 }
 
@@ -48,6 +49,7 @@ bool simulated_instance_is_ready(const struct simulated_instance *instance, doub
 
 double simulated_instance_timer(const struct simulated_instance *instance)
 {
+    assert(instance->busy >= 0 && instance->busy <= instance->procs);
     if (instance->count == 0 || instance->busy == instance->procs)
         return INFINITY;
     return waiting_at(instance, 0) + instance->max_wait_ms;

@@ -29,8 +29,10 @@ struct simulated_instance {
     long batches;
 };
 
+/* Frees the ring and the sizes. */
 void simulated_instance_done(struct simulated_instance *instance);
 
+/* A request arrives; it waits at the end of the ring. */
 void simulated_instance_push(struct simulated_instance *instance, double arrival_ms);
 /* Whether a batch starts now: a process is free, and the batch is full or its oldest request
  * has waited its time. */

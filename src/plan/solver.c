@@ -20,6 +20,7 @@ const struct solver *const *solver_list(void)
 
 const struct solver *solver_find(const char *name)
 {
+    assert(name);
     for (size_t i = 0; solvers[i]; i++)
         if (strcmp(solvers[i]->name, name) == 0)
             return solvers[i];
@@ -47,11 +48,14 @@ double solution_cost(const struct problem *problem, const struct solution *solut
     double cost = problem->base_cost;
     for (size_t g = 0; g < solution->gpus.count; g++)
         cost += problem->kinds.data[solution->gpus.data[g].kind].price;
+    assert(cost >= 0);
     return cost;
 }
 
 static bool fits_pattern(const struct problem *problem, const struct solution_gpu *gpu)
 {
+    assert(gpu->kind >= 0 && (size_t)gpu->kind < problem->kinds.count);
+    assert(gpu->count >= 0 && gpu->count <= MIG_INSTANCES_MAX);
     const struct problem_kind *kind = &problem->kinds.data[gpu->kind];
     for (int p = 0; p < kind->pattern_count; p++) {
         int room[PROBLEM_SLOTS_MAX];

@@ -62,10 +62,12 @@ struct solver {
                  struct solution *ret_solution, struct error *err);
 };
 
+/* Frees the GPUs; a zeroed solution is fine. */
 void solution_done(struct solution *solution);
 /* Adds the partly taken GPUs that the solution leaves as they are, without items. */
 void solution_add_untouched(const struct problem *problem, struct solution *solution);
-/* Sum of the prices of the GPUs used, base_cost included. */
+/* Sum of the prices of the solution's GPUs and of those that fixed instances make used anyway
+ * (base_cost). */
 double solution_cost(const struct problem *problem, const struct solution *solution);
 /* Asserts that every GPU fits one of its kind's patterns, stock holds, and every service
  * has its rate and instances (spread is the assembly's and plan_verify()'s). */
@@ -75,8 +77,9 @@ extern const struct solver solver_exact, solver_greedy, solver_mcts, solver_ga;
 extern const struct solver solver_whole, solver_ones, solver_mix, solver_parvagpu,
     solver_jormungandr;
 
-/* All solvers in the order of help texts; NULL when the name is unknown. */
+/* The solver of this name, static; NULL when it is unknown. */
 const struct solver *solver_find(const char *name);
-const struct solver *const *solver_list(void); /* NULL-terminated */
+/* All solvers in the order of help texts, NULL-terminated; static. */
+const struct solver *const *solver_list(void);
 
 #endif

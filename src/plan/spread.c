@@ -79,6 +79,7 @@ static void collect_units(struct spreader *spreader)
 
 static int domain_of(const struct spreader *spreader, int service, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < spreader->solution->gpus.count);
     enum spread spread = spreader->problem->services->services.data[service].spread;
     return spread == SPREAD_NODE ? spreader->node_of_gpu[gpu] : gpu;
 }
@@ -93,6 +94,7 @@ static void label(struct spreader *spreader, struct unit *unit, int service)
 /* Loads of the service from instances that stay and from fixed ones. */
 static void load_standing(struct spreader *spreader, int service)
 {
+    assert(service >= 0 && service < spreader->problem->service_count);
     const struct problem *problem = spreader->problem;
     const struct solution *solution = spreader->solution;
     memset(spreader->load_rps, 0, (solution->gpus.count + 1) * sizeof *spreader->load_rps);
@@ -116,6 +118,7 @@ static void load_standing(struct spreader *spreader, int service)
 static struct unit *choose_unit(struct spreader *spreader, int service, int slot)
 {
     int first = spreader->first_unit[slot], last = spreader->first_unit[slot + 1];
+    assert(last > first);
     struct unit *best = NULL;
     double best_load_rps = 0;
     for (int k = 0; k < last - first; k++) {
