@@ -20,6 +20,7 @@ struct search {
 
 static int64_t reduced_cost(const struct search *search, int row, size_t column)
 {
+    assert(row >= 1 && (size_t)row <= search->rows && column >= 1);
     int64_t cost = -search->weights[(size_t)(row - 1) * search->columns + column - 1];
     return cost - search->row_potential[row] - search->column_potential[column];
 }
@@ -44,6 +45,8 @@ static size_t nearest_column(struct search *search, size_t at)
         }
     }
     assert(nearest > 0);
+    /* Potentials move so that the nearest column's reduced cost becomes 0, and the path to it
+     * may be taken. */
     for (size_t column = 0; column <= search->columns; column++) {
         if (search->visited[column]) {
             search->row_potential[search->row_of[column]] += least;
@@ -57,6 +60,7 @@ static size_t nearest_column(struct search *search, size_t at)
 
 static void add_row(struct search *search, int row)
 {
+    assert(row >= 1 && (size_t)row <= search->rows);
     size_t at = 0;
     search->row_of[0] = row;
     for (size_t column = 0; column <= search->columns; column++) {
@@ -67,6 +71,7 @@ static void add_row(struct search *search, int row)
         search->visited[at] = true;
         at = nearest_column(search, at);
     } while (search->row_of[at] != 0);
+    /* A free column is reached: the path back to the new row hands each row on. */
     while (at != 0) {
         size_t before = (size_t)search->came_from[at];
         search->row_of[at] = search->row_of[before];
@@ -78,6 +83,7 @@ void assignment_maximise(size_t rows, size_t columns, const int64_t *weights,
                          int *ret_column_of_row)
 {
     assert(rows <= columns);
+    assert(weights && ret_column_of_row);
     struct search search = {.rows = rows,
                             .columns = columns,
                             .weights = weights,

@@ -11,6 +11,7 @@ enum { OCCUPANTS_TRACKED = 128, OCCUPANTS_TRIED = 20 };
 void builder_init(struct builder *builder, const struct work *work,
                   const struct action_times *times)
 {
+    assert(work && times && work->services);
     const struct transition *transition = work->transition;
     *builder = (struct builder){.transition = work->transition, .times = times};
     builder->services = xcalloc(transition->services.count, sizeof *builder->services);
@@ -65,6 +66,8 @@ static int compare_ints(const void *a, const void *b)
 static int add_action(struct builder *builder, enum action_kind kind, struct slot slot,
                       struct serving serving)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < builder->transition->gpus.count);
+    assert(serving.service < (int)builder->transition->services.count);
     struct transition *transition = builder->transition;
     int index = (int)transition->actions.count;
     struct transition_action action = {.id = "",
@@ -108,6 +111,7 @@ static bool is_before(const struct occupant *newer, size_t index)
 static void come_after(const struct builder_gpu *gpu, struct occupant *newer, size_t index)
 {
     const struct occupant *older = &gpu->occupants.data[index];
+    assert(newer != older);
     assert(older->delete >= 0);
     if (index < OCCUPANTS_TRACKED)
         newer->before[index / 64] |= UINT64_C(1) << (index % 64);
@@ -173,6 +177,7 @@ static bool may_exceed(const struct mig_board *board, const struct builder_gpu *
 static bool counts_hold(const struct mig_board *board, const struct builder_gpu *gpu,
                         const struct occupant *newer)
 {
+    assert(newer->profile >= 0 && newer->profile < board->profile_count);
     struct tally alone = tally_with((struct tally){0}, board, newer->profile, newer->profile);
     struct tally all = alone;
     for (size_t i = 0; i < gpu->occupants.count; i++)
@@ -220,6 +225,7 @@ int builder_create(struct builder *builder, struct slot slot)
     struct occupant newer = {slot.profile, slot.start, -1, {0}};
     assert(slot.profile >= 0 && slot.profile < board->profile_count);
     uint32_t open = slot_span(builder->transition, slot);
+    assert(open);
     for (size_t i = gpu->occupants.count; i-- > 0 && open;) {
         uint32_t span = span_of(board, &gpu->occupants.data[i]);
         if (!(span & open))
@@ -243,6 +249,7 @@ int builder_start(struct builder *builder, struct slot slot, struct serving serv
 
 void builder_ready(struct builder *builder, int start)
 {
+    assert(start >= 0 && (size_t)start < builder->transition->actions.count);
     const struct transition_action *action = &builder->transition->actions.data[start];
     struct builder_service *service = &builder->services[action->service];
     assert(action->kind == ACTION_START);
@@ -257,6 +264,7 @@ static void spend(struct builder *builder, struct builder_service *service, doub
                   double floor_rps)
 {
     assert(rate_rps >= 0 && service->slack_rps >= 0);
+    /* What may be done without is spent first: it needs no start to be waited for. */
     double scale = fmax(floor_rps, rate_rps), need = rate_rps;
     if (service->slack_rps > DUST * scale)
         need = (double)(rate_rps - service->slack_rps);
@@ -287,6 +295,7 @@ int builder_drain(struct builder *builder, struct slot slot, struct serving serv
 
 int builder_stop(struct builder *builder, int drain)
 {
+    assert(drain >= 0 && (size_t)drain < builder->transition->actions.count);
     const struct transition_action *action = &builder->transition->actions.data[drain];
     struct slot slot = {action->gpu, action->profile, action->start};
     struct serving serving = {action->service, action->batch, action->procs, action->rate_rps};
@@ -301,6 +310,7 @@ int builder_delete(struct builder *builder, struct slot slot, int previous)
     builder_also_after(builder, previous);
     int action =
         add_action(builder, ACTION_DELETE_INSTANCE, slot, (struct serving){.service = -1});
+    /* The newest occupant of the slot: older ones there are deleted already. */
     for (size_t i = gpu->occupants.count; i-- > 0;) {
         struct occupant *occupant = &gpu->occupants.data[i];
         if (occupant->profile == slot.profile && occupant->start == slot.start) {

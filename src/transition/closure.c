@@ -19,6 +19,7 @@ struct network {
 
 int closure_add_node(struct closure *closure, int64_t weight)
 {
+    assert(weight > -(INT64_C(1) << 52) - 1 && weight < (INT64_C(1) << 52) + 1);
     assert(closure->weights.count < INT32_MAX - 2);
     vec_add(&closure->weights, weight);
     return (int)closure->weights.count - 1;
@@ -50,6 +51,7 @@ static void add_arc(struct network *network, int from, int to, int64_t room)
 {
     struct closure *closure = network->closure;
     assert(room >= 0);
+    assert(from >= 0 && from < network->node_count && to >= 0 && to < network->node_count);
     int index = (int)closure->arcs.count;
     struct closure_arc forth = {to, index + 1, network->head[from], room};
     struct closure_arc back = {from, index, network->head[to], 0};
@@ -63,6 +65,7 @@ static struct network network_build(struct closure *closure)
 {
     int nodes = (int)closure->weights.count;
     size_t all = (size_t)nodes + 2;
+    assert(closure->requires.count % 2 == 0);
     struct network network = {.closure = closure,
                               .node_count = nodes + 2,
                               .source = nodes,
@@ -111,6 +114,7 @@ static bool find_levels(struct network *network)
             network->queue[tail++] = arcs[a].to;
         }
     }
+    assert(tail <= (size_t)network->node_count);
     return network->level[network->sink] >= 0;
 }
 
@@ -145,6 +149,7 @@ static int64_t push_path(struct network *network)
         arcs[path[i]].room -= carried;
         arcs[arcs[path[i]].twin].room += carried;
     }
+    assert(carried > 0);
     return carried;
 }
 

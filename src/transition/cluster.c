@@ -7,6 +7,7 @@
 static void add_pod(struct cluster *cluster, struct slot slot, struct serving serving,
                     int action)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < cluster->gpus.count);
     struct pod pod = {.slot = slot, .serving = serving, .action = action, .there = true};
     vec_add(&cluster->gpus.data[slot.gpu].pods, (int)cluster->pods.count);
     vec_add(&cluster->pods, pod);
@@ -34,6 +35,7 @@ static void add_plan_pods(struct cluster *cluster)
 void cluster_init(struct cluster *cluster, const struct work *work,
                   const struct action_times *times, int spares_max)
 {
+    assert(work && times && spares_max >= 0);
     *cluster = (struct cluster){
         .work = work, .transition = work->transition, .spares_max = spares_max};
     builder_init(&cluster->builder, work, times);
@@ -77,6 +79,7 @@ static struct mig_layout busy_layout(const struct cluster *cluster, int gpu)
             layout.instances[layout.count++] =
                 (struct mig_instance){(int8_t)pod->slot.profile, (int8_t)pod->slot.start};
     }
+    assert(layout.count <= MIG_INSTANCES_MAX);
     mig_layout_sort(&layout);
     return layout;
 }
@@ -85,6 +88,7 @@ static struct mig_layout busy_layout(const struct cluster *cluster, int gpu)
 static int slot_rank(const struct cluster *cluster, const struct mig_layout *busy,
                      struct slot slot)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < cluster->gpus.count);
     const struct mig_board *board = cluster->transition->gpus.data[slot.gpu].board;
     struct mig_instance instance = {(int8_t)slot.profile, (int8_t)slot.start};
     int pod = cluster_pod_at(cluster, slot);
@@ -108,6 +112,7 @@ static bool borrow(struct cluster *cluster, const struct mig_board *board)
     struct transition_gpu spare = {.id = id, .board = board, .node = ""};
     vec_add(&transition->gpus, spare);
     ((struct cluster_gpu *)vec_push(&cluster->gpus))->borrowed = true;
+    assert(transition->gpus.count == cluster->gpus.count);
     cluster->spares++;
     return true;
 }
@@ -116,6 +121,7 @@ bool cluster_find_slot(struct cluster *cluster, const struct mig_board *board, i
                        int avoid, const char *node, struct slot *ret_slot)
 {
     assert(profile >= 0 && profile < board->profile_count);
+    assert(node && ret_slot);
     int best = 0;
     for (size_t g = 0; g < cluster->gpus.count; g++) {
         const struct transition_gpu *here = &cluster->transition->gpus.data[g];
@@ -127,6 +133,8 @@ bool cluster_find_slot(struct cluster *cluster, const struct mig_board *board, i
             if (!(board->profiles[profile].starts >> start & 1))
                 continue;
             int rank = slot_rank(cluster, &busy, slot);
+            /* A slot of the same node is worth more than any other: a local migration is the
+             * cheaper one (section 6). */
             bool local = *node && strcmp(here->node, node) == 0;
             int worth = rank == 0 ? 0 : rank + (local ? 4 : 0);
             if (worth > best) {
@@ -173,6 +181,7 @@ static void forget(struct cluster *cluster, struct pod *pod)
 
 void cluster_delete_idle(struct cluster *cluster, int index)
 {
+    assert(index >= 0 && (size_t)index < cluster->pods.count);
     struct pod *pod = &cluster->pods.data[index];
     assert(pod->there && pod->serving.service < 0);
     cluster->builder.group = GROUP_REPARTITION;
@@ -239,6 +248,7 @@ static void drain_and_stop(struct cluster *cluster, struct pod *pod)
 
 void cluster_create(struct cluster *cluster, int index, struct serving serving)
 {
+    assert(index >= 0 && (size_t)index < cluster->pods.count);
     assert(!cluster->gpus.data[cluster->pods.data[index].slot.gpu].settled);
     struct pod *pod = &cluster->pods.data[index];
     cluster->builder.group = GROUP_CREATE;
@@ -259,6 +269,7 @@ void cluster_delete(struct cluster *cluster, int index)
 
 void cluster_migrate(struct cluster *cluster, int from_index, int to_index)
 {
+    assert(from_index != to_index && from_index >= 0 && to_index >= 0);
     struct pod *from = &cluster->pods.data[from_index], *to = &cluster->pods.data[to_index];
     const struct transition_gpu *gpus = cluster->transition->gpus.data;
     bool local = from->slot.gpu == to->slot.gpu ||

@@ -38,6 +38,7 @@ static void attempt_done(struct attempt *attempt)
 /* The first ways are chosen, the others random; each weighs what groups cost and bring. */
 static struct schedule_options options_of(const struct transition_options *options, int number)
 {
+    assert(number >= 0);
     static const struct schedule_options chosen[] = {
         {.cost_weight = 1, .gain_weight = 0.5, .need_weight = 4, .many_temporaries = true},
         {.cost_weight = 1, .gain_weight = 0.5, .need_weight = 4, .reserve = true},
@@ -132,6 +133,7 @@ static const struct effort *effort_for(const struct work *work)
 static int try_ways(const struct work *work, const struct transition_options *options,
                     int spares, struct attempt *ret_best, struct error *err)
 {
+    assert(spares >= 0);
     struct attempt best = {.spares = spares + 1};
     const struct effort *effort = effort_for(work);
     int rc = -E_NO;
@@ -183,6 +185,7 @@ static int find_best(const struct work *work, const struct transition_options *o
 static void take(struct transition *transition, struct attempt *best)
 {
     vec_done(&transition->actions);
+    assert(transition->actions.count == 0);
     transition->gpus.count = 0;
     for (size_t i = 0; i < best->actions.count; i++)
         vec_add(&transition->actions, best->actions.data[i]);
@@ -194,6 +197,7 @@ static void take(struct transition *transition, struct attempt *best)
 
 static int say_how_many(int spares, struct error *err)
 {
+    assert(spares > 0);
     CLEANUP(free_ptr) char *why = xstrdup(err ? err->text : "");
     return error_set(err, E_NO, "%s; %d spare GPU%s would do (--spare %d)", why, spares,
                      spares == 1 ? "" : "s", spares);

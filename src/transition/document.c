@@ -49,6 +49,7 @@ void transition_done(struct transition *transition)
 
 int transition_find_action(const struct transition *transition, const char *id)
 {
+    assert(transition && id);
     for (size_t i = 0; i < transition->actions.count; i++)
         if (strcmp(transition->actions.data[i].id, id) == 0)
             return (int)i;
@@ -57,6 +58,7 @@ int transition_find_action(const struct transition *transition, const char *id)
 
 int transition_find_gpu(const struct transition *transition, const char *id)
 {
+    assert(transition && id);
     for (size_t i = 0; i < transition->gpus.count; i++)
         if (strcmp(transition->gpus.data[i].id, id) == 0)
             return (int)i;
@@ -65,6 +67,7 @@ int transition_find_gpu(const struct transition *transition, const char *id)
 
 int transition_find_service(const struct transition *transition, const char *name)
 {
+    assert(transition && name);
     for (size_t i = 0; i < transition->services.count; i++)
         if (strcmp(transition->services.data[i].name, name) == 0)
             return (int)i;
@@ -73,6 +76,7 @@ int transition_find_service(const struct transition *transition, const char *nam
 
 const char *transition_match_of(const struct transition *transition, const char *to_id)
 {
+    assert(transition && to_id);
     for (size_t i = 0; i < transition->match.count; i++)
         if (strcmp(transition->match.data[i].to_id, to_id) == 0)
             return transition->match.data[i].id;
@@ -102,6 +106,7 @@ double transition_makespan(const struct transition *transition)
             begin = fmax(begin, end[action->after.data[j]]);
         }
         end[i] = begin + action->seconds;
+        assert(action->seconds >= 0);
         longest = fmax(longest, end[i]);
     }
     free(end);
@@ -130,6 +135,7 @@ size_t transition_next(const struct transition *transition, const bool *done, co
 
 bool transition_is_reachable(const struct transition *transition, const bool *done)
 {
+    assert(transition && done);
     for (size_t i = 0; i < transition->actions.count; i++)
         if (done[i] && !all_done(&transition->actions.data[i], done))
             return false;
@@ -151,6 +157,8 @@ static json_t *gpus_json(const struct transition *transition)
 static json_t *action_json(const struct transition *transition,
                            const struct transition_action *action)
 {
+    assert(action->gpu >= 0 && (size_t)action->gpu < transition->gpus.count);
+    assert(action->service < (int)transition->services.count);
     const struct transition_gpu *gpu = &transition->gpus.data[action->gpu];
     bool serves = action->service >= 0;
     json_t *after = json_array();
@@ -182,6 +190,7 @@ static json_t *plan_part_json(const struct plan *plan)
 
 json_t *transition_to_json(const struct transition *transition)
 {
+    assert(transition->extra_gpus >= 0 && transition->makespan_seconds >= 0);
     json_t *match = json_object(), *floor = json_object(), *actions = json_array();
     for (size_t i = 0; i < transition->match.count; i++)
         json_object_set_new(match, transition->match.data[i].to_id,
@@ -207,6 +216,7 @@ json_t *transition_to_json(const struct transition *transition)
 
 void transition_format(const struct transition *transition, struct str *text)
 {
+    assert(transition && text);
     json_t *root = transition_to_json(transition);
     json_write_pretty(root, text);
     json_decref(root);

@@ -27,11 +27,13 @@ static void reader_done(struct reader *reader)
 
 static const char *keep(struct reader *reader, const char *text)
 {
+    assert(text);
     return arena_strdup(&reader->transition->arena, text);
 }
 
 static struct json_place below(const struct json_place *parent, const char *key)
 {
+    assert(parent && key);
     return (struct json_place){.file = parent->file, .parent = parent, .key = key};
 }
 
@@ -65,6 +67,7 @@ static void add_service(struct reader *reader, const char *name)
 static int read_floor(struct reader *reader, const struct json_place *place, const json_t *root,
                       struct error *err)
 {
+    assert(reader->transition->services.count == 0);
     struct transition *transition = reader->transition;
     const json_t *object = NULL;
     struct json_place at = below(place, "floor_rps");
@@ -102,6 +105,7 @@ static int read_gpu(struct reader *reader, const struct json_place *place, const
     map_put(&reader->gpus, id, NULL);
     gpu.id = keep(reader, id);
     gpu.node = keep(reader, node);
+    assert(reader->gpus.count == reader->transition->gpus.count + 1);
     vec_add(&reader->transition->gpus, gpu);
     return 0;
 }
@@ -196,6 +200,7 @@ static int read_serving(struct reader *reader, const struct json_place *place,
                         const json_t *object, struct transition_action *action,
                         struct error *err)
 {
+    assert(action->kind < ACTION_KIND_COUNT);
     const char *name = NULL;
     long long batch = 0, procs = 0;
     struct json_place at = below(place, "service");
@@ -247,6 +252,7 @@ static int read_action(struct reader *reader, const struct json_place *place,
         return rc;
     map_put(&reader->actions, id, NULL);
     action.id = keep(reader, id);
+    assert(reader->actions.count == reader->transition->actions.count + 1);
     vec_add(&reader->transition->actions, action);
     return 0;
 }
@@ -259,6 +265,7 @@ static int compare_ints(const void *a, const void *b)
 static int read_after(struct reader *reader, const struct json_place *place,
                       const json_t *object, struct transition_action *action, struct error *err)
 {
+    assert(action->after.count == 0);
     const json_t *list = NULL;
     struct json_place at = below(place, "after");
     int rc = json_get_list(place, object, "after", true, &list, err);
@@ -358,6 +365,7 @@ static size_t order_actions(const struct transition *transition, int *order)
     free(missing);
     free(next.first);
     free(next.list);
+    assert(done <= count);
     return done;
 }
 
@@ -470,6 +478,7 @@ static int read_root(struct reader *reader, const struct json_place *place, cons
 int transition_from_json(const char *name, const json_t *root,
                          struct transition *ret_transition, struct error *err)
 {
+    assert(name && ret_transition);
     struct transition transition;
     struct json_place place = {.file = name};
     transition_init(&transition);

@@ -39,6 +39,7 @@ static const struct mig_board *board_of(const struct controller *controller, int
 static struct serving serving_of(const struct controller *controller,
                                  const struct plan_instance *instance)
 {
+    assert(instance->service >= -1);
     if (instance->service < 0)
         return (struct serving){.service = -1};
     return (struct serving){controller->services[instance->service], instance->batch,
@@ -55,6 +56,7 @@ static bool same_serving(const struct serving *a, const struct serving *b)
 static int find_alike(const struct controller *controller, const struct mig_board *board,
                       int profile, const struct serving *serving, const bool *claimed)
 {
+    assert(serving->service >= 0 && claimed);
     for (size_t i = 0; i < controller->cluster.pods.count; i++) {
         const struct pod *pod = &controller->cluster.pods.data[i];
         if (!claimed[i] && pod->there && pod->slot.profile == profile &&
@@ -131,6 +133,7 @@ static void pair(struct controller *controller)
             if (best < 0)
                 break;
             paired[best] = true;
+            assert(room >= controller->cluster.pods.data[best].serving.rate_rps);
             room -= controller->cluster.pods.data[best].serving.rate_rps;
             vec_add(&exchange->replaced, best);
         }
@@ -196,6 +199,7 @@ static bool run_exchanges(struct controller *controller)
     for (size_t i = 0; i < cluster->pods.count; i++)
         if (cluster->pods.data[i].unneeded)
             delete_unneeded(controller, (int)i);
+    assert(cluster->spares <= allowed);
     return true;
 }
 
@@ -203,6 +207,7 @@ static bool run_exchanges(struct controller *controller)
 static bool is_in_place(const struct controller *controller, const struct plan_gpu *gpu,
                         const struct pod *pod)
 {
+    assert(gpu && pod);
     for (size_t i = 0; i < gpu->instances.count; i++) {
         const struct plan_instance *instance = &gpu->instances.data[i];
         struct serving serving = serving_of(controller, instance);
@@ -216,6 +221,7 @@ static bool is_in_place(const struct controller *controller, const struct plan_g
 static int slices_in_place(const struct controller *controller, const struct plan_gpu *gpu,
                            int here)
 {
+    assert(here >= 0 && (size_t)here < controller->cluster.gpus.count);
     const struct cluster_gpu *machine = &controller->cluster.gpus.data[here];
     int slices = 0;
     for (size_t i = 0; i < machine->pods.count; i++) {
@@ -247,6 +253,7 @@ static int pick_gpu(const struct controller *controller, const struct plan_gpu *
 /* Moves what does not belong there to other GPUs of S. */
 static bool evict(struct controller *controller, const struct plan_gpu *target, int here)
 {
+    assert(here >= 0 && (size_t)here < controller->cluster.gpus.count);
     struct cluster *cluster = &controller->cluster;
     for (size_t i = 0; i < cluster->gpus.data[here].pods.count; i++) {
         int index = cluster->gpus.data[here].pods.data[i];
@@ -267,6 +274,7 @@ static bool evict(struct controller *controller, const struct plan_gpu *target, 
 static int find_donor(const struct controller *controller, const struct plan_gpu *target,
                       const struct plan_instance *wanted, int here)
 {
+    assert(wanted->service >= 0);
     const struct cluster *cluster = &controller->cluster;
     const struct transition_gpu *gpus = controller->transition->gpus.data;
     struct serving serving = serving_of(controller, wanted);
@@ -292,6 +300,7 @@ static int find_donor(const struct controller *controller, const struct plan_gpu
 /* Idle instances that the target does not have. */
 static void clear_idle(struct controller *controller, const struct plan_gpu *target, int here)
 {
+    assert(here >= 0 && (size_t)here < controller->cluster.gpus.count);
     struct cluster *cluster = &controller->cluster;
     for (size_t i = 0; i < cluster->gpus.data[here].pods.count; i++) {
         int index = cluster->gpus.data[here].pods.data[i];
@@ -356,6 +365,7 @@ static void controller_done(struct controller *controller)
 static bool run(const struct work *work, const struct action_times *times, bool gpu_order,
                 int *spares)
 {
+    assert(*spares >= 0);
     struct transition *transition = work->transition;
     struct controller controller = {.transition = transition};
     cluster_init(&controller.cluster, work, times, *spares);
@@ -375,6 +385,7 @@ static bool run(const struct work *work, const struct action_times *times, bool 
 
 static void take_back(struct transition *transition, size_t gpus)
 {
+    assert(gpus <= transition->gpus.count);
     for (size_t i = 0; i < transition->actions.count; i++)
         vec_done(&transition->actions.data[i].after);
     vec_clear(&transition->actions);
@@ -398,6 +409,7 @@ int exchange_compact_plan(struct transition *transition,
                           const struct transition_options *options, bool gpu_order,
                           struct error *err)
 {
+    assert(options->times && options->spare >= 0);
     struct work work;
     struct match_options match = {0};
     int spares = options->spare;

@@ -43,6 +43,7 @@ static struct plan_gpu *to_gpu(const struct matcher *matcher, int index)
 static bool serves_alike(const struct matcher *matcher, const struct plan_instance *before,
                          const struct plan_instance *after)
 {
+    assert(before->service < (int)matcher->transition->from.services.count);
     if (before->service < 0 || after->service < 0)
         return before->service < 0 && after->service < 0;
     return matcher->to_services[before->service] == after->service &&
@@ -53,6 +54,7 @@ static bool serves_alike(const struct matcher *matcher, const struct plan_instan
 bool match_serves_alike(const struct plan *from, const struct plan_instance *before,
                         const struct plan *to, const struct plan_instance *after)
 {
+    assert(from && before && to && after);
     if (before->service < 0 || after->service < 0)
         return before->service < 0 && after->service < 0;
     return strcmp(from->services.data[before->service].name,
@@ -87,6 +89,7 @@ static bool fits_larger(const struct plan_gpu *to, size_t index,
 static bool is_larger(const struct plan_gpu *gpu, const struct plan_instance *before,
                       const struct plan_instance *after)
 {
+    assert(before->profile >= 0 && after->profile >= 0);
     const struct mig_profile *profiles = gpu->board->profiles;
     return profiles[before->profile].compute_slices > profiles[after->profile].compute_slices;
 }
@@ -195,6 +198,7 @@ static int64_t kept_weight(const struct matcher *matcher, const struct plan_gpu 
         bool serves = after->service >= 0 && serves_alike(matcher, before, after);
         weight += (int64_t)slices * (serves ? WEIGHT_SERVING : WEIGHT_SLOT);
     }
+    assert(weight >= 0);
     return weight;
 }
 
@@ -243,6 +247,7 @@ static void contents_key(const struct plan *plan, const struct plan_gpu *gpu, bo
 static void carry_out(struct matcher *matcher, int to_index, int from_index)
 {
     assert(matcher->here[to_index] < 0 && !matcher->taken[from_index]);
+    assert(from_gpu(matcher, from_index)->board == to_gpu(matcher, to_index)->board);
     matcher->here[to_index] = from_index;
     matcher->taken[from_index] = true;
 }
@@ -290,6 +295,7 @@ static void match_equal(struct matcher *matcher)
         else
             matcher->rows.data[kept++] = to_index;
     }
+    assert(kept <= matcher->rows.count);
     matcher->rows.count = kept;
     kept = 0;
     for (size_t c = 0; c < from_count; c++)
@@ -311,6 +317,7 @@ static void match_rest(struct matcher *matcher)
     size_t columns = real + (matcher->options->keep_nodes ? rows : 0);
     if (rows == 0)
         return;
+    assert(columns >= rows);
     int64_t *weights = xcalloc(rows * columns, sizeof *weights);
     int *column_of = xcalloc(rows, sizeof *column_of);
     for (size_t r = 0; r < rows; r++)
@@ -331,6 +338,7 @@ static void match_rest(struct matcher *matcher)
 
 static void match_board(struct matcher *matcher, const struct mig_board *board)
 {
+    assert(board);
     const struct transition *transition = matcher->transition;
     vec_clear(&matcher->rows);
     vec_clear(&matcher->columns);
@@ -424,6 +432,7 @@ void transition_match(struct transition *transition, const struct match_options 
                               .here = xcalloc(to_count, sizeof(int)),
                               .taken = xcalloc(from_count, sizeof(bool))};
     assert(transition->gpus.count == 0 && transition->match.count == 0);
+    assert(options);
     memset(matcher.here, 0xff, to_count * sizeof(int));
     for (size_t i = 0; i < transition->from.services.count; i++)
         matcher.to_services[i] =

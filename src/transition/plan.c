@@ -13,6 +13,7 @@
 
 void transition_copy_plan(const struct plan *plan, struct plan *ret_copy)
 {
+    assert(plan && ret_copy && plan != ret_copy);
     plan_init(ret_copy);
     for (size_t s = 0; s < plan->services.count; s++) {
         struct plan_service service = plan->services.data[s];
@@ -34,6 +35,7 @@ void transition_match_by_id(struct transition *transition)
 {
     CLEANUP(map_done) struct map ids = {0};
     int added = 0;
+    assert(transition->gpus.count == 0 && transition->match.count == 0);
     for (size_t i = 0; i < transition->from.gpus.count; i++) {
         const struct plan_gpu *gpu = &transition->from.gpus.data[i];
         struct transition_gpu here = {arena_strdup(&transition->arena, gpu->id), gpu->board,
@@ -60,6 +62,7 @@ void transition_match_by_id(struct transition *transition)
 static int find_partner(const struct transition *transition,
                         const struct transition_action *start, const int *drains, size_t count)
 {
+    assert(start->kind == ACTION_START);
     const struct transition_gpu *here = &transition->gpus.data[start->gpu];
     int best = -1, best_rank = -1;
     for (size_t i = 0; i < count; i++) {
@@ -78,6 +81,7 @@ static int find_partner(const struct transition *transition,
 
 static bool is_local(const struct transition *transition, int a, int b)
 {
+    assert(a >= 0 && b >= 0);
     const struct transition_gpu *gpus = transition->gpus.data;
     return a == b || (*gpus[a].node && strcmp(gpus[a].node, gpus[b].node) == 0);
 }
@@ -85,6 +89,7 @@ static bool is_local(const struct transition *transition, int a, int b)
 /* The stop that follows a drain in the list. */
 static void set_group(struct transition *transition, int drain, enum action_group group)
 {
+    assert(drain >= 0 && (size_t)drain < transition->actions.count);
     assert(transition->actions.data[drain].kind == ACTION_DRAIN);
     struct transition_action *action = &transition->actions.data[drain];
     action->group = group;
@@ -156,6 +161,7 @@ static void keep_touched(struct transition *transition)
             transition->gpus.data[kept++] = transition->gpus.data[g];
         transition->extra_gpus += touched[g] && g >= from && !is_new;
     }
+    assert(kept <= count);
     transition->gpus.count = kept;
     for (size_t i = 0; i < transition->actions.count; i++)
         transition->actions.data[i].gpu = index[transition->actions.data[i].gpu];
@@ -186,6 +192,7 @@ static void begin_between(const struct plan *from, const struct plan *to,
 static int plan_otherwise(struct transition *transition,
                           const struct transition_options *options, int rc)
 {
+    assert(rc <= 0);
     struct transition other;
     struct transition_options fewer = *options;
     bool free_to_match =
@@ -209,6 +216,7 @@ static int plan_order(struct transition *transition, const struct transition_opt
     struct transition_options filled = *options;
     if (!filled.times)
         filled.times = action_times_find("measured");
+    assert(filled.times);
     struct match_options match = {.allow_larger_slice = options->allow_larger_slice,
                                   .keep_nodes = options->keep_nodes};
     if (options->algorithm == TRANSITION_EXCHANGE_COMPACT)
@@ -237,6 +245,7 @@ int transition_plan(const struct plan *from, const struct plan *to,
 {
     struct transition transition;
     assert(options->spare >= 0);
+    assert(from && to && ret_transition);
     begin_between(from, to, &transition);
     int rc = plan_order(&transition, options, err);
     if (rc == 0)

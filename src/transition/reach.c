@@ -9,6 +9,7 @@ enum { BLOCK_WORDS = 16, BLOCK_COLUMNS = BLOCK_WORDS * 64 };
 
 static bool is_direct(const struct transition *transition, int before, int after)
 {
+    assert(before >= 0 && after >= 0);
     const struct transition_action *action = &transition->actions.data[after];
     for (size_t i = 0; i < action->after.count; i++)
         if (action->after.data[i] == before)
@@ -27,6 +28,7 @@ static void fill_block(const struct transition *transition, const int *column_of
         uint64_t *row = &rows[i * BLOCK_WORDS];
         for (size_t j = 0; j < action->after.count; j++) {
             int earlier = action->after.data[j], column = column_of[earlier] - first;
+            assert(earlier >= 0 && (size_t)earlier < i);
             const uint64_t *other = &rows[(size_t)earlier * BLOCK_WORDS];
             for (int w = 0; w < BLOCK_WORDS; w++)
                 row[w] |= other[w];

@@ -35,6 +35,7 @@ static void lose(struct plan *state, int gpu, double *lost_rps)
 /* Lowers what the state requires to what it has, and notes where that was. */
 static void lower_floor(struct plan *state, const double *lost_rps, struct recovery *recovery)
 {
+    assert(lost_rps && recovery);
     for (size_t s = 0; s < state->services.count; s++) {
         struct plan_service *service = &state->services.data[s];
         double left = fmax(service->provided_rps, 0);
@@ -54,6 +55,7 @@ int transition_recover(const struct transition *transition, const bool *done, co
                        const struct transition_options *options, struct recovery *ret_recovery,
                        struct transition *ret_transition, struct error *err)
 {
+    assert(done && lost && options);
     struct plan state;
     struct recovery recovery = {0};
     struct transition_options unlimited = *options;

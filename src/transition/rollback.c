@@ -18,6 +18,7 @@
 int rollback_parse_done(const struct transition *transition, const char *ids, bool *ret_done,
                         struct error *err)
 {
+    assert(ids && ret_done);
     CLEANUP(free_ptr) char *copy = xstrdup(ids);
     char *rest = NULL;
     memset(ret_done, 0, transition->actions.count * sizeof *ret_done);
@@ -46,6 +47,7 @@ int rollback_parse_done(const struct transition *transition, const char *ids, bo
 static void begin_back(const struct transition *transition, const bool *done,
                        struct transition *back)
 {
+    assert(transition_is_reachable(transition, done));
     transition_init(back);
     transition_state(transition, done, &back->from);
     transition_copy_plan(&transition->from, &back->to);
@@ -84,6 +86,7 @@ static int *number_slots(const struct transition *transition)
 static struct serving serving_of(const struct undo *undo,
                                  const struct transition_action *action)
 {
+    assert(action->service >= 0);
     return (struct serving){undo->service_here[action->service], action->batch, action->procs,
                             action->rate_rps};
 }
@@ -99,6 +102,7 @@ static int undo_start_again(struct undo *undo, struct slot slot, struct serving 
 /* Whether the drain's instance was stopped, too. */
 static bool was_stopped(const struct undo *undo, int drain)
 {
+    assert(undo->forth->actions.data[drain].kind == ACTION_DRAIN);
     for (size_t i = (size_t)drain + 1; i < undo->forth->actions.count; i++)
         if (undo->slot_of[i] == undo->slot_of[drain])
             return undo->done[i];
@@ -107,10 +111,13 @@ static bool was_stopped(const struct undo *undo, int drain)
 
 static int undo_drain(struct undo *undo, int index, struct slot slot, int last)
 {
+    assert(index >= 0 && (size_t)index < undo->forth->actions.count);
     struct serving serving = serving_of(undo, &undo->forth->actions.data[index]),
                    drained = serving;
     if (was_stopped(undo, index))
         return last; /* started again where the stop was taken back */
+    /* Its rate is gone already: taking this drain back spends nothing, and the start brings
+     * it. */
     drained.rate_rps = 0;
     int drain = builder_drain(&undo->builder, slot, drained, last);
     return undo_start_again(undo, slot, serving, builder_stop(&undo->builder, drain));
@@ -189,6 +196,7 @@ int rollback_in_turn(const struct transition *transition, const bool *done,
                      const struct action_times *times, struct transition *ret_back,
                      struct error *err)
 {
+    assert(done && ret_back);
     struct transition back;
     struct work work;
     begin_back(transition, done, &back);

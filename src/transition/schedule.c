@@ -14,6 +14,7 @@ static bool goes_first(const struct event *a, const struct event *b)
 void schedule_push(struct schedule *schedule, double after_seconds, enum event_kind kind,
                    int index)
 {
+    assert(isfinite(after_seconds));
     assert(after_seconds >= 0 && index >= 0);
     struct event event = {schedule->now_seconds + after_seconds, schedule->sequence++, kind,
                           index};
@@ -82,6 +83,7 @@ bool schedule_has_overlap(const struct schedule *schedule, const struct arrival 
 
 static void create_arrivals(struct schedule *schedule)
 {
+    assert(schedule->gpus.count == schedule->transition->gpus.count);
     for (size_t i = 0; i < schedule->arrivals.count; i++) {
         struct arrival *arrival = &schedule->arrivals.data[i];
         struct schedule_gpu *gpu = &schedule->gpus.data[arrival->slot.gpu];
@@ -101,6 +103,7 @@ void schedule_release(struct schedule *schedule, int index)
 {
     struct tenant *tenant = &schedule->tenants.data[index];
     struct builder *builder = &schedule->builder;
+    assert(index >= 0 && (size_t)index < schedule->tenants.count);
     assert(tenant->state == TENANT_THERE);
     tenant->state = TENANT_RELEASED;
     if (tenant->serving.service < 0) {
@@ -121,12 +124,14 @@ void schedule_release(struct schedule *schedule, int index)
 /* Whether the service can do without `rate` more, `kept` set aside. */
 static bool has_room(const struct schedule *schedule, int service, double rate, double kept)
 {
+    assert(rate >= 0 && kept >= 0);
     return service < 0 || work_fits(rate + kept, (double)schedule->slack_rps[service],
                                     schedule->work->services[service].floor_rps);
 }
 
 static int slices_of(const struct schedule *schedule, struct slot slot)
 {
+    assert(slot.profile >= 0);
     return board_of(schedule, slot.gpu)->profiles[slot.profile].compute_slices;
 }
 
@@ -411,6 +416,7 @@ static void decide(struct schedule *schedule)
 static void add_tenant(struct schedule *schedule, const struct work_item *item,
                        enum tenant_kind kind)
 {
+    assert(item->slot.gpu >= 0 && (size_t)item->slot.gpu < schedule->gpus.count);
     struct tenant tenant = {.kind = kind,
                             .state = TENANT_THERE,
                             .slot = item->slot,
@@ -430,6 +436,7 @@ static void add_tenant(struct schedule *schedule, const struct work_item *item,
 
 static void add_arrival(struct schedule *schedule, const struct work_item *item)
 {
+    assert(item->slot.gpu >= 0 && (size_t)item->slot.gpu < schedule->gpus.count);
     struct arrival arrival = {ARRIVAL_WAITING, item->slot, item->after, -1};
     vec_add(&schedule->gpus.data[item->slot.gpu].arrivals, (int)schedule->arrivals.count);
     vec_add(&schedule->arrivals, arrival);
@@ -439,6 +446,7 @@ static void add_arrival(struct schedule *schedule, const struct work_item *item)
 static void schedule_init(struct schedule *schedule, const struct work *work,
                           const struct schedule_options *options)
 {
+    assert(work && options && options->times);
     size_t services = work->transition->services.count;
     *schedule = (struct schedule){.work = work,
                                   .options = options,
@@ -484,6 +492,7 @@ static void schedule_done(struct schedule *schedule)
 int schedule_run(const struct work *work, const struct schedule_options *options,
                  int *ret_spares, struct error *err)
 {
+    assert(ret_spares);
     struct schedule schedule;
     int rc = 0;
     schedule_init(&schedule, work, options);

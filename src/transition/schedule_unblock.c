@@ -38,6 +38,7 @@ struct hole {
 static void add_need(const struct schedule *schedule, struct needs *needs,
                      const struct tenant *tenant)
 {
+    assert(tenant->state == TENANT_THERE);
     int service = tenant->serving.service, i = 0;
     if (service < 0)
         return;
@@ -90,12 +91,14 @@ static double slices_needed(const struct schedule *schedule, const struct needs 
         if (needs->list[i].lack_rps > 0)
             slices += best > 0 ? needs->list[i].lack_rps / best : INFINITY;
     }
+    assert(slices >= 0);
     return slices;
 }
 
 /* Memory units of a GPU that something that comes is waiting for. */
 static uint32_t wanted_units(const struct schedule *schedule, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < schedule->gpus.count);
     const struct schedule_gpu *here = &schedule->gpus.data[gpu];
     uint32_t units = 0;
     for (size_t i = 0; i < here->arrivals.count; i++) {
@@ -109,6 +112,7 @@ static uint32_t wanted_units(const struct schedule *schedule, int gpu)
 /* How bad a hole is: in the way of something that comes, then on an emptier GPU. */
 static int hole_badness(const struct schedule *schedule, struct slot slot)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < schedule->gpus.count);
     const struct schedule_gpu *gpu = &schedule->gpus.data[slot.gpu];
     const struct mig_board *board = schedule->transition->gpus.data[slot.gpu].board;
     bool in_way = slot_span(schedule->transition, slot) & wanted_units(schedule, slot.gpu);
@@ -155,6 +159,7 @@ static bool find_place(const struct schedule *schedule, const struct work_option
 static bool find_hole(const struct schedule *schedule, int service, double lack_rps,
                       const struct arrival *barred, struct hole *ret_hole)
 {
+    assert(service >= 0 && ret_hole);
     const struct work_service *here = &schedule->work->services[service];
     const struct work_option *best = NULL;
     for (size_t k = 0; k < here->options.count; k++) {
@@ -179,12 +184,14 @@ static struct mig_instance instance_in(const struct hole *hole)
 
 static void fill_hole(struct schedule *schedule, const struct hole *hole)
 {
+    assert(hole->option->board == schedule->transition->gpus.data[hole->slot.gpu].board);
     mig_layout_add(hole->option->board, &schedule->gpus.data[hole->slot.gpu].layout,
                    instance_in(hole));
 }
 
 static void clear_hole(struct schedule *schedule, const struct hole *hole)
 {
+    assert(hole->slot.gpu >= 0 && (size_t)hole->slot.gpu < schedule->gpus.count);
     struct mig_layout *layout = &schedule->gpus.data[hole->slot.gpu].layout;
     int at = 0;
     while (layout->instances[at].profile != hole->slot.profile ||
@@ -230,6 +237,8 @@ static bool help_group(struct schedule *schedule, const struct group *group)
             helped =
                 count < HOLES_MAX && find_hole(schedule, service, lack, barred, &holes[count]);
             if (!helped) {
+                /* Only a lack looked for in full says that no hole is left; part of one may
+                 * have filled the last. */
                 schedule->no_hole[service] |= lack >= needs.list[i].lack_rps;
                 break;
             }
@@ -249,6 +258,7 @@ static bool help_group(struct schedule *schedule, const struct group *group)
     }
     for (int i = 0; i < needs.count; i++)
         schedule->promised_rps[needs.list[i].service] -= needs.list[i].rate_rps;
+    assert(count <= HOLES_MAX);
     return count > 0;
 }
 
@@ -318,6 +328,7 @@ static bool release_anything(struct schedule *schedule)
 static int explain(const struct schedule *schedule, const struct group *group,
                    struct error *err)
 {
+    assert(group->arrival >= 0 || group->tenant >= 0);
     struct needs needs = needs_of(schedule, group);
     int gpu = group->arrival >= 0 ? schedule->arrivals.data[group->arrival].slot.gpu
                                   : schedule->tenants.data[group->tenant].slot.gpu;
@@ -353,6 +364,7 @@ static void borrow(struct schedule *schedule, const struct group *group)
         .id = id, .board = transition->gpus.data[gpu].board, .node = ""};
     vec_add(&transition->gpus, spare);
     (void)vec_push(&schedule->gpus);
+    assert(schedule->gpus.count == transition->gpus.count);
     schedule->spares++;
 }
 

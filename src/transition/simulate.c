@@ -65,6 +65,7 @@ void simulation_done(struct simulation *simulation)
 /* Index of the service in the run, by name: later transitions may order them otherwise. */
 static int flow_of(const struct player *player, int service)
 {
+    assert(service >= 0 && (size_t)service < player->transition->services.count);
     const char *name = player->transition->services.data[service].name;
     size_t count = player->simulation->services.count;
     for (size_t k = 0; k < count; k++) {
@@ -113,6 +114,7 @@ static void let_flow(struct player *player, size_t index, double seconds)
     assert(index < player->flows.count && player->step_seconds > 0);
     struct flow *flow = &player->flows.data[index];
     struct simulated_service *service = &player->simulation->services.data[index];
+    /* In steps, so that a backlog that grows is seen to make later requests late. */
     while (seconds > 0) {
         double step = fmin(seconds, player->step_seconds);
         double served = flow->capacity_rps * step;
@@ -143,6 +145,7 @@ static void advance(struct player *player, double to_seconds)
 
 static double draw_seconds(struct player *player, double seconds)
 {
+    assert(seconds >= 0);
     if (!player->options->jitter)
         return seconds;
     double factor = rng_lognormal(&player->rng, 0, SIGMA);
@@ -164,6 +167,7 @@ static double nominal_seconds(const struct player *player,
 static void change_capacity(struct player *player, const struct transition_action *action,
                             double sign)
 {
+    assert(action->service >= 0 && (sign == 1 || sign == -1));
     int flow = flow_of(player, action->service);
     if (flow >= 0)
         player->flows.data[flow].capacity_rps += sign * action->rate_rps;
@@ -171,6 +175,7 @@ static void change_capacity(struct player *player, const struct transition_actio
 
 static void note_borrowed(struct player *player, int gpu)
 {
+    assert(gpu >= 0 && (size_t)gpu < player->transition->gpus.count);
     const char *id = player->transition->gpus.data[gpu].id;
     ptrdiff_t at = map_find(&player->borrowed, id);
     if (!text_starts_with(id, "spare"))
@@ -185,6 +190,7 @@ static void note_borrowed(struct player *player, int gpu)
 
 static void begin(struct player *player, int index, int attempts)
 {
+    assert(attempts >= 0);
     assert(!player->done[index]);
     const struct transition_action *action = &player->transition->actions.data[index];
     struct running running = {index, attempts,
@@ -225,6 +231,7 @@ static bool is_lost(struct player *player, int attempts)
 /* An action's end: success, another try, or the loss of its GPU. */
 static void end(struct player *player, struct running ended)
 {
+    assert(player->begun[ended.action]);
     const struct transition_action *action = &player->transition->actions.data[ended.action];
     const char *gpu = player->transition->gpus.data[action->gpu].id;
     note_borrowed(player, action->gpu);
@@ -249,6 +256,7 @@ static void end(struct player *player, struct running ended)
 /* Ready capacity of the lost GPU goes at once. */
 static void drop_lost(struct player *player)
 {
+    assert(player->lost);
     const struct transition *transition = player->transition;
     struct plan state;
     transition_state(transition, player->done, &state);
@@ -345,6 +353,7 @@ static void set_up(struct player *player, const struct transition *transition)
 /* The way on after a loss. What is planned anew begins with the capacity that is left. */
 static int go_on(struct player *player, struct error *err)
 {
+    assert(player->lost);
     struct simulation *simulation = player->simulation;
     struct transition_options options = {.times = player->options->times,
                                          .seed = player->options->seed};
@@ -379,6 +388,7 @@ int transition_simulate(const struct transition *transition,
                         const struct simulate_options *options,
                         struct simulation *ret_simulation, struct error *err)
 {
+    assert(transition && ret_simulation);
     struct simulation simulation = {0};
     struct player player = {.options = options,
                             .simulation = &simulation,

@@ -66,6 +66,7 @@ static void find_gpus(struct applier *applier)
         map_put(&from, transition->from.gpus.data[g].id, NULL);
     for (size_t i = 0; i < transition->match.count; i++)
         map_put(&match, transition->match.data[i].id, NULL);
+    assert(applier->state->gpus.count == transition->from.gpus.count);
     for (size_t g = 0; g < transition->gpus.count; g++) {
         const struct transition_gpu *gpu = &transition->gpus.data[g];
         ptrdiff_t here = map_find(&from, gpu->id), matched = map_find(&match, gpu->id);
@@ -82,6 +83,7 @@ static void find_gpus(struct applier *applier)
 
 static int find_instance(const struct plan_gpu *gpu, const struct transition_action *action)
 {
+    assert(gpu && action);
     for (size_t i = 0; i < gpu->instances.count; i++)
         if (gpu->instances.data[i].profile == action->profile &&
             gpu->instances.data[i].start == action->start)
@@ -93,6 +95,7 @@ static int find_instance(const struct plan_gpu *gpu, const struct transition_act
 static void fill_from_to(const struct applier *applier, const struct transition_action *action,
                          struct plan_instance *instance)
 {
+    assert(action->kind == ACTION_START);
     int index = applier->to_gpu_of[action->gpu];
     if (index < 0)
         return;
@@ -106,6 +109,7 @@ static void fill_from_to(const struct applier *applier, const struct transition_
 
 static void set_idle(struct plan_instance *instance)
 {
+    assert(instance->profile >= 0 && instance->start >= 0);
     *instance = (struct plan_instance){.profile = instance->profile,
                                        .start = instance->start,
                                        .service = -1,
@@ -178,6 +182,7 @@ static void tidy(struct applier *applier)
         state->gpus_used += serves;
         state->gpus.data[kept++] = *gpu;
     }
+    assert(kept >= applier->transition->from.gpus.count);
     state->gpus.count = kept;
     state->cost = state->gpus_used;
 }
@@ -191,6 +196,7 @@ void transition_state(const struct transition *transition, const bool *done,
                               .gpu_of = xcalloc(gpus, sizeof(int)),
                               .to_gpu_of = xcalloc(gpus, sizeof(int))};
     assert(transition_is_reachable(transition, done));
+    assert(ret_state != &transition->from && ret_state != &transition->to);
     plan_init(ret_state);
     add_services(&applier);
     add_from(&applier);

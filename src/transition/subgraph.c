@@ -64,6 +64,7 @@ static void mark_forward(struct subgraph *subgraph, const int *sources, size_t c
 
 static void take(struct subgraph *subgraph, int action, struct closure *closure)
 {
+    assert(action >= 0 && (size_t)action < subgraph->transition->actions.count);
     if (subgraph->seen[action] != subgraph->round || subgraph->node[action] >= 0)
         return;
     subgraph->node[action] = closure_add_node(closure, 0);
@@ -74,6 +75,7 @@ static void take(struct subgraph *subgraph, int action, struct closure *closure)
 void subgraph_between(struct subgraph *subgraph, const int *sources, size_t source_count,
                       const int *sinks, size_t sink_count, struct closure *closure)
 {
+    assert((sources || source_count == 0) && (sinks || sink_count == 0));
     assert(closure->weights.count == 0);
     for (size_t i = 0; i < subgraph->marked.count; i++)
         subgraph->node[subgraph->marked.data[i]] = -1;

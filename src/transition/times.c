@@ -37,6 +37,7 @@ static const struct {
 
 const struct action_times *action_times_find(const char *name)
 {
+    assert(name);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (strcmp(tables[i].name, name) == 0)
             return &tables[i].times;
@@ -123,6 +124,7 @@ static int read_root(const struct yaml *yaml, struct action_times *times, struct
 int action_times_parse(const char *name, const char *bytes, size_t length,
                        struct action_times *ret_times, struct error *err)
 {
+    assert(name && ret_times);
     CLEANUP(yaml_free_ptr) struct yaml *yaml = NULL;
     struct action_times times = *action_times_find("measured");
     int rc = yaml_parse(name, bytes, length, &yaml, err);

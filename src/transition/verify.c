@@ -19,6 +19,7 @@ enum { TEXT_VIOLATIONS_MAX = 5 };
 void verifier_violation(struct verifier *verifier, const char *rule, const char *place,
                         const char *format, ...)
 {
+    assert(rule && place);
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -90,6 +91,7 @@ static const struct mig_board *board_of(const struct transition *transition,
                                         const struct map *here, const struct map *from_ids,
                                         const char *id)
 {
+    assert(id);
     ptrdiff_t index = map_find(here, id);
     if (index >= 0)
         return transition->gpus.data[index].board;
@@ -101,6 +103,7 @@ static const struct mig_board *board_of(const struct transition *transition,
 static void check_untouched(struct verifier *verifier, const struct plan_gpu *before,
                             const struct plan_gpu *after)
 {
+    assert(before->instances.count <= MIG_INSTANCES_MAX);
     const struct transition *transition = verifier->transition;
     bool equal = before->instances.count == (after ? after->instances.count : 0);
     struct mig_layout layout;
@@ -201,6 +204,7 @@ static void check_match(struct verifier *verifier)
 
 static void check_figures(struct verifier *verifier, int borrowed)
 {
+    assert(borrowed >= 0);
     const struct transition *transition = verifier->transition;
     double makespan = transition_makespan(transition);
     if (borrowed != transition->extra_gpus)
@@ -224,6 +228,7 @@ static void check_figures(struct verifier *verifier, int borrowed)
 void transition_verify(const struct transition *transition,
                        struct transition_report *ret_report)
 {
+    assert(transition && ret_report);
     size_t gpus = transition->gpus.count;
     *ret_report = (struct transition_report){0};
     struct verifier verifier = {.transition = transition,
@@ -252,6 +257,7 @@ void transition_report_done(struct transition_report *report)
 
 int transition_report_error(const struct transition_report *report, struct error *err)
 {
+    assert(report);
     CLEANUP(str_done) struct str text = STR_EMPTY;
     size_t count = report->violations.count;
     if (count == 0)

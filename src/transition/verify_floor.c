@@ -42,6 +42,7 @@ static void clear(struct floor_check *check)
 
 static void build(struct floor_check *check, const struct period *periods, size_t count)
 {
+    assert(periods || count == 0);
     const struct transition *transition = check->verifier->transition;
     double total = 0;
     clear(check);
@@ -94,6 +95,7 @@ static double capacity_of(const struct floor_check *check, const struct period *
 
 static void report(struct floor_check *check, int service, double minimum, const bool *members)
 {
+    assert(service >= 0 && minimum >= 0);
     const struct transition *transition = check->verifier->transition;
     CLEANUP(str_done) struct str names = STR_EMPTY;
     int shown = 0, drained = 0;
@@ -121,6 +123,7 @@ static void check_service(struct floor_check *check, int service, const struct p
     build(check, periods, count);
     bool *members = xcalloc(check->closure.weights.count, sizeof *members);
     closure_solve(&check->closure, members);
+    assert(check->drain_nodes.count == check->drains.count);
     struct transition_minimum minimum = {here->name, here->floor_rps,
                                          fmax(capacity_of(check, periods, count, members), 0)};
     vec_add(&check->verifier->report->minima, minimum);
@@ -134,6 +137,7 @@ void verify_floor(struct verifier *verifier)
     struct floor_check check = {.verifier = verifier};
     size_t count = verifier->periods.count, next = 0;
     subgraph_init(&check.subgraph, verifier->transition);
+    /* By service, so that each service's periods are one run. */
     if (count > 0)
         qsort(verifier->periods.data, count, sizeof *verifier->periods.data, compare_periods);
     for (size_t s = 0; s < verifier->transition->services.count; s++) {
@@ -142,6 +146,7 @@ void verify_floor(struct verifier *verifier)
             next++;
         check_service(&check, (int)s, &verifier->periods.data[first], next - first);
     }
+    assert(next == count);
     subgraph_done(&check.subgraph);
     closure_done(&check.closure);
     vec_done(&check.starts);

@@ -57,6 +57,7 @@ static int *service_map(const struct transition *transition, const struct plan *
 
 static struct slot_content content_of(const struct plan_instance *instance, const int *services)
 {
+    assert(services || !instance);
     if (!instance)
         return (struct slot_content){.state = SLOT_ABSENT, .service = -1};
     if (instance->service < 0)
@@ -93,6 +94,7 @@ static const struct {
 
 static void open_life(struct walk *walk, const struct mention *slot, int create)
 {
+    assert(create >= -1);
     struct life life = {slot->gpu, slot->profile, slot->start, create, -1};
     walk->life = (int)walk->verifier->lives.count;
     vec_add(&walk->verifier->lives, life);
@@ -100,6 +102,7 @@ static void open_life(struct walk *walk, const struct mention *slot, int create)
 
 static void open_period(struct walk *walk, const struct slot_content *content, int start)
 {
+    assert(content->service >= 0 && content->state == SLOT_SERVING);
     struct period period = {content->service, content->rate_rps, start, -1};
     walk->period = (int)walk->verifier->periods.count;
     vec_add(&walk->verifier->periods, period);
@@ -107,6 +110,7 @@ static void open_period(struct walk *walk, const struct slot_content *content, i
 
 static void note_step(struct walk *walk, const struct mention *mention)
 {
+    assert(mention->action >= 0);
     const struct transition_action *action =
         &walk->verifier->transition->actions.data[mention->action];
     struct slot_content given = {SLOT_SERVING, action->service, action->batch, action->procs,
@@ -157,6 +161,7 @@ static void step(struct walk *walk, const struct mention *mention)
 static void check_end(struct walk *walk, const struct mention *slot,
                       const struct slot_content *wanted)
 {
+    assert(walk->content.state <= SLOT_DRAINED && wanted->state <= SLOT_DRAINED);
     static const char *const words[] = {"is not there", "serves nothing", "serves",
                                         "is drained"};
     if (same_content(&walk->content, wanted))
@@ -175,6 +180,7 @@ static void check_end(struct walk *walk, const struct mention *slot,
 static void walk_slot(struct walk *walk, const struct mention *first,
                       const struct mention *last, int *const services[2])
 {
+    assert(first < last);
     const struct plan_instance *from = NULL, *to = NULL;
     for (const struct mention *mention = first; mention < last; mention++) {
         if (from && mention->from)
@@ -205,6 +211,7 @@ struct mentions {
 static void mention_plan(struct mentions *mentions, int gpu, const struct plan_gpu *plan_gpu,
                          bool is_from)
 {
+    assert(gpu >= 0);
     for (size_t i = 0; i < plan_gpu->instances.count; i++) {
         const struct plan_instance *instance = &plan_gpu->instances.data[i];
         struct mention mention = {.gpu = gpu,

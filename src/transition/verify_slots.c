@@ -34,6 +34,7 @@ static int compare_lives(const void *a, const void *b)
 static void unit_violation(struct slot_check *check, const struct life *a, const struct life *b,
                            int unit)
 {
+    assert(a->gpu == b->gpu);
     struct verifier *verifier = check->verifier;
     const char *first = verifier_slot_text(verifier, a->gpu, a->profile, a->start);
     const char *second = verifier_slot_text(verifier, b->gpu, b->profile, b->start);
@@ -44,6 +45,7 @@ static void unit_violation(struct slot_check *check, const struct life *a, const
 static void check_unit(struct slot_check *check, const struct life *lives, size_t count,
                        int unit)
 {
+    assert(count > 0 && unit >= 0 && unit < MIG_UNITS_MAX);
     const struct mig_board *board = check->verifier->transition->gpus.data[lives[0].gpu].board;
     const struct life *holder = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -120,6 +122,7 @@ static void check_limit(struct slot_check *check, const struct life *lives, size
 
 static void check_counts(struct slot_check *check, const struct life *lives, size_t count)
 {
+    assert(count > 0);
     const struct mig_board *board = check->verifier->transition->gpus.data[lives[0].gpu].board;
     int *weights = xcalloc(count, sizeof *weights);
     for (size_t i = 0; i < count; i++)
@@ -147,6 +150,7 @@ static void answer(struct slot_check *check)
 {
     const struct transition *transition = check->verifier->transition;
     reach_answer(transition, check->queries.data, check->queries.count);
+    assert(check->units.count == check->queries.count);
     for (size_t i = 0; i < check->queries.count; i++) {
         const struct reach_query *query = &check->queries.data[i];
         const struct transition_action *before = &transition->actions.data[query->before];

@@ -14,6 +14,7 @@ static const double TOLERANCE = 1e-11;
 
 bool work_fits(double rate, double room, double scale)
 {
+    assert(!isnan(rate) && !isnan(room) && scale >= 0);
     return rate <= room + TOLERANCE * fmax(scale, fabs(rate));
 }
 
@@ -77,6 +78,7 @@ static struct serving serving_of(const struct plan_instance *instance, const int
 static void add_option(struct work *work, const struct mig_board *board, int profile,
                        struct serving serving)
 {
+    assert(profile >= 0 && profile < board->profile_count);
     if (serving.service < 0 || serving.rate_rps <= 0)
         return;
     assert(serving.service < (int)work->transition->services.count);
@@ -114,6 +116,7 @@ static void add_options(struct work *work, const struct plan *plan, const int *s
 static const struct plan_instance *find_slot(const struct plan_gpu *gpu,
                                              const struct plan_instance *wanted)
 {
+    assert(wanted);
     for (size_t i = 0; gpu && i < gpu->instances.count; i++)
         if (gpu->instances.data[i].profile == wanted->profile &&
             gpu->instances.data[i].start == wanted->start)
@@ -124,6 +127,7 @@ static const struct plan_instance *find_slot(const struct plan_gpu *gpu,
 static void compare_gpu(struct work *work, int index, const struct plan_gpu *from,
                         const struct plan_gpu *to, int *const services[2])
 {
+    assert(index >= 0);
     const struct transition *transition = work->transition;
     for (size_t i = 0; from && i < from->instances.count; i++) {
         const struct plan_instance *before = &from->instances.data[i];
@@ -161,6 +165,7 @@ static int check_layouts(const struct plan *plan, const char *which, struct erro
 
 static int check_floor(const struct work *work, struct error *err)
 {
+    assert(work->services);
     const struct transition *transition = work->transition;
     for (size_t s = 0; s < transition->services.count; s++) {
         const struct transition_service *service = &transition->services.data[s];
@@ -204,6 +209,7 @@ static void compare_gpus(struct work *work, int *const services[2])
         vec_add(&work->layouts, layout);
         compare_gpu(work, (int)i, from, to[i], services);
     }
+    assert(work->layouts.count == count);
     free(to);
 }
 
@@ -212,6 +218,7 @@ int work_build(struct transition *transition, struct work *ret_work, struct erro
     CLEANUP(map_done) struct map names = {0};
     struct work work = {.transition = transition};
     assert(transition->services.count == 0);
+    assert(ret_work);
     int rc = check_layouts(&transition->from, "from", err);
     if (rc == 0)
         rc = check_layouts(&transition->to, "to", err);
