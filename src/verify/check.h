@@ -29,6 +29,8 @@ struct model_rows {
     VEC(int) rows;
 };
 
+/* Adds one violation. rule is static text; place and the formatted text (up to 1023 bytes) are
+ * copied. */
 void check_violation(struct check *check, const char *rule, const char *place,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
@@ -36,7 +38,7 @@ void check_violation(struct check *check, const char *rule, const char *place,
 void check_instance(struct check *check, const struct plan_gpu *gpu,
                     const struct plan_instance *instance, const char *place);
 
-/* Text under which a row is found in check->keys. */
+/* Appends the text under which a row is found in check->keys: what makes a row unique. */
 void check_row_key(const char *model, const struct mig_board *board, int profile, int batch,
                    int procs, enum task task, struct str *text);
 

@@ -3,6 +3,7 @@
  * The plan's GPUs against the fleet: stock, nodes, instances fixed by hand or reserved, and
  * the cost.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static bool serves(const struct plan_gpu *gpu)
 static const struct fleet_gpu *find_listed(const struct service_set *services, const char *id,
                                            const struct fleet_part **ret_part)
 {
+    assert(id && ret_part);
     for (size_t p = 0; p < services->fleet.count; p++) {
         for (size_t g = 0; g < services->fleet.data[p].gpus.count; g++) {
             if (strcmp(services->fleet.data[p].gpus.data[g].id, id) != 0)
@@ -43,6 +45,7 @@ struct supply {
 static struct supply find_supply(const struct service_set *services,
                                  const struct mig_board *board)
 {
+    assert(board);
     struct supply supply = {.price_min = INFINITY, .price_max = -INFINITY};
     if (services->fleet.count == 0)
         return (struct supply){.count = -1, .price_min = 1, .price_max = 1, .known = true};
@@ -79,6 +82,7 @@ static void check_stock(struct check *check)
 static bool has_fixed(const struct check *check, const struct plan_gpu *gpu,
                       const struct fixed_instance *fixed)
 {
+    assert(fixed->reserved || fixed->service >= 0);
     const char *name =
         fixed->reserved ? NULL : check->services->services.data[fixed->service].name;
     for (size_t i = 0; i < gpu->instances.count; i++) {
@@ -154,6 +158,7 @@ static void check_cost(struct check *check)
         low += supply.price_min;
         high += supply.price_max;
     }
+    assert(low <= high && used >= 0);
     double slack = VERIFY_TOLERANCE * fmax(1, high);
     if (used != check->plan->gpus_used)
         check_violation(check, "cost", "gpus_used", "is %d, but %d GPUs serve",

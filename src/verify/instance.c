@@ -17,6 +17,7 @@ static bool near(double a, double b, double tolerance)
 void check_row_key(const char *model, const struct mig_board *board, int profile, int batch,
                    int procs, enum task task, struct str *text)
 {
+    assert(profile >= 0 && profile < board->profile_count && task < TASK_COUNT);
     str_addf(text, "%s\n%s/%s/%d/%d/%s", model, board->slug, board->profiles[profile].name,
              batch, procs, task_name(task));
 }
@@ -31,6 +32,7 @@ static void check_measured(struct check *check, const struct service *service,
                            const struct measurement *row, const struct plan_instance *instance,
                            const char *place)
 {
+    assert(row->status == STATUS_OK);
     double latency_ms = check_row_latency(row, service->percentile);
     double limit_ms = service->latency_ms;
     bool half = check->services->latency_rule == RULE_HALF;
@@ -76,6 +78,7 @@ static void check_memory(struct check *check, const struct measurement *row, con
 void check_instance(struct check *check, const struct plan_gpu *gpu,
                     const struct plan_instance *instance, const char *place)
 {
+    assert(instance->service >= 0);
     const char *name = check->plan->services.data[instance->service].name;
     ptrdiff_t index = map_find(&check->names, name);
     if (index < 0)

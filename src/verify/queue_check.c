@@ -30,6 +30,7 @@ struct replay {
 
 static void draw_arrival(struct replay *replay)
 {
+    assert(replay->queue->rate_rps > 0);
     replay->next_ms += rng_exponential(&replay->rng, 1000 / replay->queue->rate_rps);
 }
 
@@ -42,6 +43,7 @@ static void admit(struct replay *replay)
 
 static double batch_latency(const struct queue_case *queue, int size)
 {
+    assert(size >= 1);
     for (int i = 0; i < queue->size_count; i++)
         if (queue->sizes[i] >= size)
             return queue->latency_ms[i];
@@ -51,6 +53,7 @@ static double batch_latency(const struct queue_case *queue, int size)
 
 static int first_free(const struct replay *replay)
 {
+    assert(replay->queue->procs >= 1);
     int best = 0;
     for (int p = 1; p < replay->queue->procs; p++)
         if (replay->free_ms[p] < replay->free_ms[best])
@@ -60,6 +63,7 @@ static int first_free(const struct replay *replay)
 
 static void note_finished(struct replay *replay, double arrival_ms, double end_ms)
 {
+    assert(end_ms >= arrival_ms);
     uint64_t number = replay->started++;
     if (number < WARM_UP)
         return;
@@ -98,6 +102,7 @@ static bool run_batch(struct replay *replay)
     }
     uint64_t waiting = replay->tail - replay->head;
     int size = waiting < (uint64_t)queue->batch_max ? (int)waiting : queue->batch_max;
+    assert(size >= 1);
     double latency_ms = batch_latency(queue, size), end_ms = start_ms + latency_ms;
     replay->free_ms[process] = start_ms + queue->occupied * latency_ms;
     for (int i = 0; i < size; i++)
@@ -150,6 +155,7 @@ static struct estimate sample(const double *groups)
 
 struct queue_outcome queue_replay_outcome(const struct queue_case *queue)
 {
+    assert(queue->group_requests > 0 && queue->size_count > 0);
     struct queue_case fast = *queue;
     struct replay replay = {.queue = queue}, other = {.queue = &fast};
     CLEANUP(queue_law_free_ptr) struct queue_law *law = NULL;

@@ -39,6 +39,7 @@ struct judge {
 static int gather_sizes(const struct check *check, const struct service *service,
                         const struct measurement *row, int *sizes, double *latency_ms)
 {
+    assert(row->batch >= 1);
     const struct model_rows *model = map_get(&check->models, row->model);
     int count = 0;
     for (int batch = 1; batch <= row->batch; batch++) {
@@ -63,6 +64,7 @@ static int gather_sizes(const struct check *check, const struct service *service
 static bool is_kept(const struct judge *judge, struct queue_law *law, double limit_ms)
 {
     double percentile = judge->service->percentile;
+    /* No law at this rate: the queue would grow for ever. */
     if (!law)
         return false;
     if (percentile == MEASUREMENT_PERCENTILE_MEAN)
@@ -106,6 +108,7 @@ static int judge_by_law(const struct judge *judge)
 static bool is_replay_kept(const struct judge *judge, double rate_rps, double limit_ms,
                            int sign)
 {
+    assert(sign == 1 || sign == -1);
     double percentile = judge->service->percentile;
     struct queue_case queue = judge->queue;
     queue.rate_rps = rate_rps;
@@ -172,6 +175,7 @@ static int judge_queue_once(struct check *check, const struct service *service,
     const int *known = map_get(&check->judged, key.bytes);
     if (!known) {
         known = &verdicts[judge_queue(check, service, row, instance)];
+        assert(known < verdicts + sizeof verdicts / sizeof *verdicts);
         map_put(&check->judged, key.bytes, (void *)known);
     }
     return *known;

@@ -59,6 +59,7 @@ double queue_law_certain(const struct queue_law *law)
 
 static double poisson(const struct queue_law *law, int k, double mean)
 {
+    assert(k >= 0 && k <= law->unit + 1);
     if (mean <= 0)
         return mean == 0 && k == 0;
     return exp(k * log(mean) - mean - law->log_factorial[k]);
@@ -119,9 +120,12 @@ static void make_points(struct queue_law *law)
 /* How much each point of a panel counts in the interpolated value at u of -1 … 1. */
 static void interpolate(const struct queue_law *law, double u, double shares[POINTS])
 {
+    assert(isfinite(u));
     double sum = 0;
     for (int i = 0; i < POINTS; i++) {
         double distance = u - law->points[i];
+        /* At a point itself the weights would be infinite; so near, it has all of the
+         * weight. */
         if (fabs(distance) < 1e-15)
             distance = 1e-15;
         shares[i] = law->hats[i] / distance;
@@ -157,6 +161,7 @@ static int find_bends(const struct queue_law *law, double end, double ret_bends[
 
 static void make_grid(struct queue_law *law)
 {
+    assert(law->rate > 0 && law->unit > 0);
     double bends[BREAKS_MAX], deviation = sqrt(law->unit) / law->rate, longest = 0;
     for (int g = 0; g < law->groups; g++)
         longest = fmax(longest, queue_law_service(law, g));
@@ -195,6 +200,7 @@ static void find_decay(struct queue_law *law)
         if (fabs(step) < 1e-14 * decay)
             break;
     }
+    assert(decay > 0);
     law->decay = decay;
     law->has_tail = decay * 12 * sqrt(unit) / law->rate < 60;
 }
@@ -214,6 +220,7 @@ static double kernel(const struct queue_law *law, double from, double to)
 static void fill_cut_panel(const struct queue_law *law, int panel, double x, double to,
                            double *row)
 {
+    assert(panel >= 0 && panel < law->panels);
     double low = law->edges[panel], high = law->edges[panel + 1], half = (high - x) / 2;
     double shares[POINTS];
     for (int q = 0; q < POINTS; q++) {
@@ -238,6 +245,7 @@ static double beyond(const struct queue_law *law, double to)
 /* Row of psi(to) of the matrix 1 - K. */
 static void fill_row(const struct queue_law *law, int index, double *row)
 {
+    assert(index >= 0 && index < law->panels * POINTS);
     int count = law->panels * POINTS;
     double to = law->at[index], cut = to - full_service(law);
     for (int panel = 0; panel < law->panels; panel++) {
@@ -257,6 +265,7 @@ static void fill_row(const struct queue_law *law, int index, double *row)
 /* Gaussian elimination with pivots; `count` right sides, one after another in sides. */
 static void solve(double *matrix, int size, double *sides, int count)
 {
+    assert(size > 0 && count > 0);
     for (int p = 0; p < size; p++) {
         int best = p;
         for (int row = p + 1; row < size; row++)
@@ -337,6 +346,7 @@ typedef double part_density(const struct queue_law *law, const struct queue_star
 static double fresh_density(const struct queue_law *law, const struct queue_start *start,
                             int group, double r)
 {
+    assert(group >= 0 && group < law->groups);
     return start->fresh[group] * law->rate *
            exp(-law->rate * (queue_law_service(law, group) - r));
 }
@@ -344,6 +354,7 @@ static double fresh_density(const struct queue_law *law, const struct queue_star
 static double panel_density(const struct queue_law *law, const struct queue_start *start,
                             int panel, double r)
 {
+    assert(panel >= 0 && panel < law->panels);
     double shares[POINTS], sum = 0, low = law->edges[panel], high = law->edges[panel + 1];
     interpolate(law, (2 * (r - law->floor) - low - high) / (high - low), shares);
     for (int i = 0; i < POINTS; i++)
@@ -354,6 +365,7 @@ static double panel_density(const struct queue_law *law, const struct queue_star
 static double tail_density(const struct queue_law *law, const struct queue_start *start,
                            int last, double r)
 {
+    assert(law->has_tail);
     return start->density[last] * exp(-law->decay * (r - law->floor - law->at[last]));
 }
 
@@ -366,6 +378,7 @@ struct part {
 static void walk_part(const struct queue_law *law, const struct queue_walk *walk,
                       const struct part *part)
 {
+    assert(part->step > 0);
     double ends[BREAKS_MAX];
     if (part->low >= part->high)
         return;
@@ -387,6 +400,7 @@ static void walk_part(const struct queue_law *law, const struct queue_walk *walk
 
 void queue_law_walk(const struct queue_law *law, const struct queue_walk *walk)
 {
+    assert(walk->start && walk->visit);
     const struct queue_start *start = walk->start;
     double deviation = sqrt(law->unit) / law->rate, atom = start->atom;
     for (int g = 0; g < law->groups; g++) {
@@ -452,6 +466,7 @@ static void add_fresh(void *context, double r, double mass)
  * max_wait outlasts any filling, has all that those below it would have. */
 static void solve_chain(double into[][QUEUE_LAW_GROUPS_MAX], int count, double *ret_law)
 {
+    assert(count > 0 && count <= QUEUE_LAW_GROUPS_MAX);
     int least = count - 1;
     for (; least > 0; least--) {
         double leave = 0;
@@ -478,6 +493,7 @@ static void solve_chain(double into[][QUEUE_LAW_GROUPS_MAX], int count, double *
 
 static void solve_batches(struct queue_law *law, double *sources)
 {
+    assert(law->queue.procs == 1);
     double into[QUEUE_LAW_GROUPS_MAX][QUEUE_LAW_GROUPS_MAX] = {{0}};
     double wait = law->queue.max_wait_ms, linear = queue_law_certain(law) / law->rate;
     int size = law->panels * POINTS;
@@ -503,6 +519,7 @@ static void solve_batches(struct queue_law *law, double *sources)
 
 bool queue_law_covers(const struct queue_case *queue)
 {
+    assert(queue->procs >= 1 && queue->batch_max >= 1);
     bool regular = queue->size_count > 0 && queue->size_count <= QUEUE_LAW_GROUPS_MAX;
     for (int g = 0; regular && g < queue->size_count; g++)
         regular = queue->latency_ms[g] <= 4 * queue->latency_ms[queue->size_count - 1];

@@ -60,7 +60,7 @@ CLEANUP_DEFINE_FREE(queue_law)
 
 /* The share of requests that take longer than limit_ms, 0 … 1. */
 double queue_law_late(struct queue_law *law, double limit_ms);
-/* Their mean time. */
+/* The mean time of a request, ms, waits included. */
 double queue_law_mean_ms(struct queue_law *law);
 
 /* Calls visit with points r and the mass of law at them, such that sums of mass x f(r) are
@@ -73,14 +73,16 @@ struct queue_walk {
     void (*visit)(void *context, double r, double mass);
     void *context;
 };
+/* The walk borrows all that it is given; visit may not change the law's start. */
 void queue_law_walk(const struct queue_law *law, const struct queue_walk *walk);
 
 /* values[k] = P(Poisson(mean) = k), k < count <= unit + 2. */
 void queue_law_poisson(const struct queue_law *law, double mean, int count, double *values);
-/* The time for which a batch of group g holds its process, the time that its requests take
- * from its start, and its largest size. */
+/* The time, ms, for which a batch of group g holds its process. */
 double queue_law_service(const struct queue_law *law, int group);
+/* The time, ms, that the requests of a batch of group g take from its start. */
 double queue_law_time(const struct queue_law *law, int group);
+/* The largest size of a batch of group g; the last group ends with batch_max. */
 int queue_law_group_end(const struct queue_law *law, int group);
 
 /* The mean number of arrivals by which a batch is full for certain (to 1e-12). */

@@ -27,6 +27,7 @@ static double full_time(const struct queue_law *law)
 /* P(Poisson(rate t) >= n) = P(E(n) <= t). */
 static double at_least(struct queue_law *law, int n, double t)
 {
+    assert(n <= law->unit + 2);
     if (n <= 0)
         return 1;
     queue_law_poisson(law, law->rate * t, n, law->chance);
@@ -39,6 +40,7 @@ static double at_least(struct queue_law *law, int n, double t)
 /* Requests of a batch, and what those count that start unfilled, y after the first came. */
 static void add_unfilled(struct worth *worth, double y, double mass)
 {
+    assert(y >= 0);
     struct queue_law *law = worth->law;
     int batch = law->unit, k = 1;
     double unfilled = 0, requests = 0, late = 0, total_ms = 0;
@@ -64,6 +66,7 @@ static void add_unfilled(struct worth *worth, double y, double mass)
  * rest within the limit less S, for which law->filled has the chances. */
 static double late_at_once(struct worth *worth, double r)
 {
+    assert(!worth->mean);
     struct queue_law *law = worth->law;
     int batch = law->unit;
     double z = r + full_time(law) - worth->limit_ms;
@@ -142,6 +145,7 @@ static void sum_worth(struct worth *worth)
     breaks[count++] = wait;
     for (int g = 0; !worth->mean && g < law->groups; g++)
         breaks[count++] = worth->limit_ms - queue_law_time(law, g);
+    assert(count <= QUEUE_LAW_GROUPS_MAX + 1);
     double linear =
         fmax(wait, fmax(0, worth->mean ? 0 : slack) + queue_law_certain(law) / law->rate);
     queue_law_walk(
@@ -168,5 +172,6 @@ double queue_law_mean_ms(struct queue_law *law)
 {
     struct worth worth = {.law = law, .limit_ms = INFINITY, .mean = true};
     sum_worth(&worth);
+    assert(worth.requests > 0);
     return worth.total_ms / worth.requests;
 }

@@ -26,6 +26,7 @@ void violations_done(struct violations *violations)
 void check_violation(struct check *check, const char *rule, const char *place,
                      const char *format, ...)
 {
+    assert(rule && place && format);
     char text[1024];
     va_list arguments;
     va_start(arguments, format);
@@ -40,6 +41,7 @@ void check_violation(struct check *check, const char *rule, const char *place,
 
 static void check_init(struct check *check)
 {
+    assert(check->names.count == 0 && check->keys.count == 0);
     for (size_t i = 0; i < check->services->services.count; i++)
         map_put(&check->names, check->services->services.data[i].name, NULL);
     struct str key = STR_EMPTY;
@@ -100,6 +102,7 @@ static void size_replays(struct check *check)
     check->group_requests = size < GROUP_LEAST  ? GROUP_LEAST
                             : size > GROUP_MOST ? GROUP_MOST
                                                 : size;
+    assert(check->group_requests >= GROUP_LEAST && check->group_requests <= GROUP_MOST);
     str_done(&key);
     map_done(&cases);
 }
@@ -164,6 +167,7 @@ static struct holding *measure_holdings(const struct plan *plan)
             double here_rps = 0;
             if (service < 0)
                 continue;
+            /* What the GPU has of the service up to here; at its last instance, all of it. */
             for (size_t j = 0; j <= i; j++)
                 if (gpu->instances.data[j].service == service)
                     here_rps += gpu->instances.data[j].rate_rps;
@@ -287,6 +291,7 @@ static void check_options(struct check *check)
 size_t plan_verify(const struct plan *plan, const struct service_set *services,
                    const struct measurement_set *rows, struct violations *ret_violations)
 {
+    assert(plan && services && rows && ret_violations);
     struct check check = {
         .plan = plan, .services = services, .rows = rows, .violations = ret_violations};
     *ret_violations = (struct violations){0};
