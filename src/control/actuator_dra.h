@@ -52,11 +52,14 @@ bool dra_claim_device(const json_t *claim, struct dra_device *ret);
 
 /* world->dra_index, made when it is not there yet. */
 const struct dra_index *dra_index_of(struct world *world);
-/* Those of one node, GPU, or GPU by its minor number in a pool; NULL and 0 when none. */
+/* The slices of one node; NULL and 0 when it has none. In the world's arena, as all of the
+ * index. */
 const struct dra_slice *dra_slices_of(const struct dra_index *index, const char *node,
                                       size_t *ret_count);
+/* Our claims for one GPU; NULL and 0: none. */
 const struct dra_claim *dra_claims_of(const struct dra_index *index, const char *gpu,
                                       size_t *ret_count);
+/* What is allocated of the GPU with this minor number in a pool; NULL and 0: nothing. */
 const struct dra_taken *dra_taken_of(const struct dra_index *index, const char *pool, int minor,
                                      size_t *ret_count);
 

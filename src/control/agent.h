@@ -30,6 +30,8 @@ struct agent_options {
 
 struct agent;
 
+/* Begins to watch and to look in the next turn of the loop. E_IO when no thread or descriptor
+ * can be had. Client, events and texts are borrowed as long as it lives. */
 int agent_new(const struct agent_options *options, struct agent **ret_agent, struct error *err);
 /* Waits for the driver call under way. */
 void agent_free(struct agent *agent);

@@ -62,14 +62,19 @@ struct agent_findings {
 
 struct agent_gpus;
 
+/* Never NULL; the driver is opened by the first look, and again after it failed. Texts of
+ * options are borrowed. */
 struct agent_gpus *agent_gpus_new(const struct agent_gpus_options *options);
+/* Closes the driver; NULL is fine. */
 void agent_gpus_free(struct agent_gpus *gpus);
 CLEANUP_DEFINE_FREE(agent_gpus)
 
 /* Copies the GPUs, texts included. */
 void agent_order_set(struct agent_order *order, bool change, const struct node_gpu *gpus,
                      size_t count);
+/* Frees the order's texts; a zeroed one is fine. */
 void agent_order_done(struct agent_order *order);
+/* Frees the findings; zeroed ones are fine. */
 void agent_findings_done(struct agent_findings *findings);
 
 /* Changes what is ordered, then looks. Never fails: what went wrong is in the findings. */

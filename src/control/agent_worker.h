@@ -19,6 +19,7 @@ CLEANUP_DEFINE_FREE(agent_worker)
 
 /* Readable when an order is done. */
 int agent_worker_descriptor(const struct agent_worker *worker);
+/* Whether an order is under way; one that is done and whose findings were not taken is none. */
 bool agent_worker_is_busy(struct agent_worker *worker);
 /* Hands an order over, with its memory; not while busy. */
 void agent_worker_give(struct agent_worker *worker, const struct agent_order *order);

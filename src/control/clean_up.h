@@ -23,6 +23,7 @@ struct clean_up_report {
     VEC(const char *) left; /* "GpuPool x: held by finalizer example.org/y" */
 };
 
+/* Frees the report's texts. */
 void clean_up_report_done(struct clean_up_report *report);
 /* 0 with a report, also when something is left: another's finalizer holds it. Objects that
  * agents, still running, make anew meanwhile have no finalizer and are no concern. Kinds that

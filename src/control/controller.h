@@ -52,6 +52,7 @@ struct controller;
 /* E_IO when there are no descriptors. Texts are borrowed as long as it lives. */
 int controller_new(const struct controller_options *options, struct controller **ret_controller,
                    struct error *err);
+/* Waits for rounds that still compute; NULL is fine. */
 void controller_free(struct controller *controller);
 CLEANUP_DEFINE_FREE(controller)
 
@@ -66,9 +67,11 @@ int controller_end(struct controller *controller, struct error *err);
 /* Waits so long for rounds that still compute; false when one goes on. */
 bool controller_wait(struct controller *controller, int64_t wait_ns);
 
+/* Whether it has an epoch under which it may act. */
 bool controller_leads(const struct controller *controller);
 /* For http_endpoints.h; context is the controller. */
 void controller_metrics_page(void *context, struct str *text);
+/* For /readyz: the caches are whole, and were fresh not long ago. Appends why not. */
 bool controller_is_ready(void *context, struct str *why);
 
 /* world_build(), reconcile_pool(). */

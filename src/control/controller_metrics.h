@@ -23,6 +23,7 @@ struct controller_counters {
     unsigned long executions[EXECUTE_END_COUNT];
 };
 
+/* Counts a round that took took_ns. */
 void controller_counters_round(struct controller_counters *counters, enum round_end end,
                                int64_t took_ns);
 
@@ -44,6 +45,7 @@ struct controller_metrics {
     double resident_bytes;
 };
 
+/* Appends the page. */
 void controller_metrics_write(const struct controller_metrics *metrics, struct str *text);
 
 #endif

@@ -49,12 +49,16 @@ struct effects {
                          something changes */
 };
 
+/* No effects, and no time at which to look again. */
 void effects_init(struct effects *effects);
+/* Frees effects with their objects and texts. */
 void effects_done(struct effects *effects);
 
-/* Each appends one; body is a reference that goes over to the effect. */
+/* Appends an effect, valid until the next is appended; body is a reference that goes over to
+ * it. The object is made under its own name if it is not there. */
 struct effect *effect_ensure(struct effects *effects, const struct kube_kind *kind,
                              json_t *body);
+/* The same for fields of ours by server-side apply, other fields untouched. */
 struct effect *effect_apply(struct effects *effects, const struct kube_kind *kind,
                             json_t *body);
 /* Of an object as read: its namespace and name; tied to its resourceVersion when `tied`. */
@@ -73,6 +77,7 @@ bool effect_depends(const struct effect *later, const struct effect *failed);
 /* "ensure Pod shop/ranker-0": of refusals, see struct world_sources; freed by the caller. */
 char *effect_key(const char *what, const struct kube_kind *kind, const char *namespace,
                  const char *name);
+/* Look again at that time of the world's clock, or earlier if that was asked for. */
 void effects_again_at(struct effects *effects, int64_t at_ns);
 
 #endif

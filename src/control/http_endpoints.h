@@ -29,6 +29,7 @@ struct http_endpoints;
 /* E_USAGE for an address that is none, E_IO when it cannot be listened on. */
 int http_endpoints_start(const struct http_endpoints_options *options,
                          struct http_endpoints **ret_endpoints, struct error *err);
+/* The port that it listens on: the one asked for, or the one that port 0 got. */
 uint16_t http_endpoints_port(const struct http_endpoints *endpoints);
 /* NULL is fine. */
 void http_endpoints_free(struct http_endpoints *endpoints);

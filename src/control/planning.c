@@ -29,6 +29,7 @@ enum { ADMISSION_PLANS_MAX = 64, ADMISSION_BUDGETS = 2, ADMISSION_PLANS_A_BUDGET
 
 static const struct gpu_service *service_of(const struct pool_view *view, size_t index)
 {
+    assert(index < view->services.count);
     int at = view->services.data[index].service;
 
     return at < 0 ? NULL : &view->world->services.data[at];
@@ -177,6 +178,7 @@ static bool is_half_told(const struct pool_view *view, int64_t planned_s)
 
 bool planning_is_due(const struct pool_view *view, const char *hash, int64_t *ret_again_s)
 {
+    assert(hash && ret_again_s);
     const char *last = pool_status_text(view->pool, "inputHash"),
                *plan = pool_status_text(view->pool, "plan"),
                *at = pool_status_text(view->pool, "plannedAt");
@@ -227,6 +229,7 @@ static void planner_done(struct planner *planner)
 /* A service that cannot be planned keeps what it has, just where it is. */
 static bool is_held(const struct planner *planner, int service)
 {
+    assert(service < (int)planner->view->services.count);
     if (service < 0)
         return false;
     const char *reason = planner->reasons[service];
@@ -277,6 +280,7 @@ static void add_rows(struct planner *planner)
         for (size_t i = 0; i < profile->rows.count; i++)
             add_row(planner, &keys, &profile->rows.data[i], profile->model);
     }
+    /* Only rows of shared models are copied for services with slices of their own. */
     size_t shared = planner->rows.rows.count;
     for (size_t s = 0; s < planner->planned.count; s++) {
         const struct gpu_service *service = service_of(planner->view, planner->planned.data[s]);
@@ -329,6 +333,7 @@ static struct fleet_part *part_of(struct service_set *services, const struct mig
 static void split_gpu(struct planner *planner, const struct plan_gpu *observed,
                       struct fleet_gpu *listed)
 {
+    assert(listed->instances.count == 0);
     struct plan_gpu *gpu = vec_push(&planner->from.gpus);
 
     *gpu =
@@ -380,6 +385,7 @@ static void add_fleet(struct planner *planner)
         listed->id = gpu->uuid;
         listed->node = planner->view->world->nodes.data[gpu->node].name;
         part->count++;
+        assert(map_find(&ids, gpu->uuid) >= 0);
         split_gpu(planner, &planner->observed.gpus.data[map_find(&ids, gpu->uuid)], listed);
     }
 }
@@ -410,6 +416,7 @@ static int note_reasons(struct planner *planner, const struct plan *plan)
             planner->reasons[service] = "stock";
         own += is_own_reason(one->reason);
     }
+    assert(own >= 0 && (size_t)own <= plan->infeasible.count);
     return own;
 }
 
@@ -445,6 +452,7 @@ static int plan_once(struct planner *planner, struct plan *ret_plan, struct erro
 /* Plans for the services that can be; those that cannot be have a reason after. */
 static int plan_possible(struct planner *planner, struct plan *ret_plan, struct error *err)
 {
+    /* Ends: each turn leaves out at least one service more than the one before. */
     for (;;) {
         int rc = plan_once(planner, ret_plan, err);
         if (rc < 0)
@@ -589,6 +597,7 @@ static void collect_held(const struct planner *planner, struct partition_plan *a
 
     for (size_t g = 0; g < plan->gpus.count; g++) {
         int at = pool_view_gpu(planner->view, plan->gpus.data[g].id);
+        assert(at >= 0);
         for (size_t i = 0; i < plan->gpus.data[g].instances.count; i++) {
             const struct plan_instance *instance = &plan->gpus.data[g].instances.data[i];
             if (!is_held(planner, instance->service) || instance->rate_rps <= 0 ||
@@ -652,6 +661,7 @@ static json_t *owner_of(const struct object_meta *meta, const struct kube_kind *
 
 void planning_decorate(json_t *object, const struct gpu_pool *pool, const char *hash)
 {
+    assert(json_is_object(json_object_get(object, "metadata")));
     json_t *metadata = json_object_get(object, "metadata");
 
     json_object_set_new(
@@ -672,6 +682,8 @@ static void ensure_parts(struct planner *planner, struct partition_plan *all, ch
 
     all->parts = (int)parts;
     all->plan = all->meta.name = "";
+    /* The plan's name follows from all that it says, so a round that is done again makes the
+     * same objects. */
     json_t *whole = partition_plan_to_json(all);
     json_hash(whole, 16, hash);
     json_decref(whole);
@@ -731,6 +743,7 @@ static const char *reason_name(const char *reason)
  * required after). Before is what the last plan was made for, if that was reached. */
 static void set_floor(struct planner *planner, size_t s, struct status_edit *edit)
 {
+    assert(s < planner->view->services.count);
     const struct pool_view *view = planner->view;
     double before =
         planning_status_rate(view, s, planner->reached ? "requiredRps" : "floorRps");
@@ -801,6 +814,7 @@ static size_t count_short(const struct planner *planner)
 
 static void take_plan(struct planner *planner, const struct plan *plan, const char *hash)
 {
+    assert(plan->status != PLAN_INFEASIBLE && hash);
     struct gpu_pool const *pool = planner->view->pool;
     struct partition_plan all = {.pool = pool->meta.name,
                                  .input_hash = hash,
@@ -822,6 +836,7 @@ static void take_plan(struct planner *planner, const struct plan *plan, const ch
 
 static void refuse_plan(struct planner *planner, const char *hash, const char *why)
 {
+    assert(hash && why);
     effect_event(planner->effects, &KIND_GPU_POOL, planner->view->pool->meta.json, true,
                  "NoPlanFound", "%s", why);
     tell_pool(planner, hash, NULL, why);

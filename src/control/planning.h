@@ -30,6 +30,7 @@ struct target_plan {
 
 /* False, and nothing to free, when there is no current plan or a part is missing. */
 bool target_plan_find(const struct pool_view *view, struct target_plan *ret_target);
+/* Frees the list of parts, not the parts. */
 void target_plan_done(struct target_plan *target);
 /* The item in a slot, or NULL. */
 const struct partition_item *target_plan_item(const struct target_plan *target,
@@ -46,17 +47,21 @@ void planning_wanted(const struct pool_view *view, const struct target_plan *tar
                      const struct plan *observed, struct plan *ret_plan);
 /* Whether every GPU has in both the same instances that serve the same. */
 bool planning_is_same(const struct plan *observed, const struct plan *wanted);
+/* The same of one GPU; both sorted by start. */
 bool planning_is_same_gpu(const struct plan_gpu *observed, const struct plan_gpu *wanted);
+/* Whether both stand in the same slot and serve the same there: service, batch, processes and,
+ * within 1e-9, rate. */
 bool planning_serves_same(const struct plan_instance *a, const struct plan_instance *b);
 /* Owner references and our labels and hash, put on an object that belongs to the pool. */
 void planning_decorate(json_t *object, const struct gpu_pool *pool, const char *hash);
 
-/* Creates the Transition from one to the other. False with a reason when no safe one exists. */
+/* A change from what is observed to what is wanted. */
 struct planning_change {
     const char *target; /* name of the plan that it leads to */
     const struct plan *observed, *wanted;
     int actions_max, piece_gpus; /* as of struct reconcile_options */
 };
+/* Creates the Transition from one to the other. False with a reason when no safe one exists. */
 bool planning_make_transition(const struct pool_view *view,
                               const struct planning_change *change, struct effects *effects,
                               struct error *err);

@@ -63,6 +63,7 @@ void target_plan_done(struct target_plan *target)
 const struct partition_item *target_plan_item(const struct target_plan *target,
                                               const char *gpu_uuid, int profile, int start)
 {
+    assert(gpu_uuid);
     for (size_t p = 0; p < target->parts.count; p++)
         for (size_t i = 0; i < target->parts.data[p]->items.count; i++) {
             const struct partition_item *item = &target->parts.data[p]->items.data[i];
@@ -113,6 +114,7 @@ static void add_services(const struct pool_view *view, struct plan *plan)
 
 static struct plan_instance idle(int profile, int start)
 {
+    assert(profile >= 0 && start >= 0);
     return (struct plan_instance){.profile = profile,
                                   .start = start,
                                   .service = -1,
@@ -133,6 +135,7 @@ static int compare_instances(const void *a, const void *b)
 static bool add_instance(struct plan_gpu *gpu, struct mig_layout *layout, int profile,
                          int start)
 {
+    assert(gpu->instances.count == (size_t)layout->count);
     struct mig_instance instance = {(int8_t)profile, (int8_t)start};
 
     if (!mig_layout_can_add(gpu->board, layout, instance))
@@ -166,6 +169,7 @@ static struct plan_instance *find_instance(struct plan_gpu *gpu, int profile, in
 /* A pod that is on its way out, or ended, gives nothing. */
 static double rate_of(const struct world_pod *pod)
 {
+    assert(pod->rate_rps >= 0);
     return pod->meta.deleting || pod->ended || pod->draining_since_s > 0 ? 0 : pod->rate_rps;
 }
 
@@ -199,6 +203,7 @@ static void observe_gpu(const struct pool_view *view, const struct template_hash
     struct mig_layout layout = {0};
     struct plan_gpu *gpu = vec_push(&plan->gpus);
 
+    assert(!there->lost);
     gpu->id = there->uuid;
     gpu->board = there->board;
     gpu->node = view->world->nodes.data[there->node].name;
@@ -223,6 +228,7 @@ static void sum_up(struct plan *plan)
 
 double planning_status_rate(const struct pool_view *view, size_t s, const char *field)
 {
+    assert(s < view->services.count && field);
     int service = view->services.data[s].service;
 
     if (service < 0)
@@ -281,6 +287,7 @@ static void add_item(const struct pool_view *view, const struct map *ids,
 void planning_wanted(const struct pool_view *view, const struct target_plan *target,
                      const struct plan *observed, struct plan *ret_plan)
 {
+    assert(target->parts.count > 0);
     CLEANUP(map_done) struct map ids = {0};
 
     plan_init(ret_plan);
@@ -313,6 +320,7 @@ bool planning_serves_same(const struct plan_instance *a, const struct plan_insta
 
 bool planning_is_same_gpu(const struct plan_gpu *observed, const struct plan_gpu *wanted)
 {
+    assert(observed->board == wanted->board);
     if (observed->instances.count != wanted->instances.count)
         return false;
     for (size_t i = 0; i < wanted->instances.count; i++)

@@ -16,6 +16,7 @@ bool pod_is_serving(const struct world_pod *pod)
 
 static struct view_service *get_service(struct pool_view *view, const char *name)
 {
+    assert(name && view->names.count == view->services.count);
     ptrdiff_t at = map_find(&view->names, name);
 
     if (at >= 0)
@@ -34,6 +35,7 @@ static struct view_service *get_service(struct pool_view *view, const char *name
 
 bool pool_view_is_own(const struct pool_view *view, const struct world_pod *pod)
 {
+    assert(pod->meta.json);
     return strcmp(object_label(pod->meta.json, LABEL_POOL), view->pool->meta.name) == 0;
 }
 
@@ -52,6 +54,8 @@ static void add_pod(struct pool_view *view, size_t index)
         return;
     service->here_rps += pod_is_serving(pod) ? pod->rate_rps : 0;
     vec_add(&view->on.data[gpu].pods, index);
+    /* What would be there if every pod were ready: waits_in_vain() of transition_step.c asks
+     * for it. */
     if (!view->gpus->gpus.data[gpu].lost && !pod->ended && !pod->meta.deleting &&
         pod->draining_since_s == 0)
         service->existing_rps += pod->rate_rps;
@@ -90,11 +94,13 @@ const struct actuator_ops *pool_actuator(const struct world *world, const struct
 
 int pool_view_gpu(const struct pool_view *view, const char *uuid)
 {
+    assert(uuid);
     return (int)map_find(&view->uuids, uuid);
 }
 
 int pool_view_service(const struct pool_view *view, const char *name)
 {
+    assert(name);
     return (int)map_find(&view->names, name);
 }
 

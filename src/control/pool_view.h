@@ -36,16 +36,19 @@ struct pool_view {
     VEC(struct view_service) services; /* of the pool, and those that pods name */
 };
 
+/* Indexes world and GPUs, which are borrowed and must not change while the view lives. */
 void pool_view_init(struct pool_view *view, struct world *world, const struct gpu_pool *pool,
                     const struct actuator_gpus *gpus);
+/* Frees the indexes. */
 void pool_view_done(struct pool_view *view);
 
 /* The actuator of a pool: the world's, where it names one. */
 const struct actuator_ops *pool_actuator(const struct world *world,
                                          const struct gpu_pool *pool);
 
-/* Positions, or -1. */
+/* Position of a GPU in view->gpus by UUID, or -1. */
 int pool_view_gpu(const struct pool_view *view, const char *uuid);
+/* Position in view->services by "namespace/name", or -1. */
 int pool_view_service(const struct pool_view *view, const char *name);
 /* The instance in a slot of a GPU as observed, or NULL. */
 const struct world_instance *pool_view_instance(const struct pool_view *view, int gpu,

@@ -73,6 +73,7 @@ struct preflight_options {
     const char *lease;          /* NULL: "tranche-controller" */
 };
 
+/* Frees the report's texts and lists. */
 void preflight_report_done(struct preflight_report *report);
 /* Returns 0 with a report, whatever is found; an error only when the API server cannot be
  * asked (E_IO, E_TIMEOUT, E_USAGE for credentials it refuses). */
@@ -81,6 +82,7 @@ int preflight_run(const struct preflight_options *options, struct preflight_repo
 
 /* The report as JSON; a new reference. */
 json_t *preflight_to_json(const struct preflight_report *report);
+/* The level's word in report and JSON; static. */
 const char *finding_level_name(enum finding_level level);
 
 #endif

@@ -25,6 +25,7 @@ static const double FLOOR_TOLERANCE = 1e-9;
 
 static void look_again_at(struct effects *effects, const struct world *world, int64_t at_s)
 {
+    assert(at_s >= 0);
     if (at_s == INT64_MAX)
         return;
     int64_t wait_s = at_s > world->sources.now_s ? at_s - world->sources.now_s : 0;
@@ -125,6 +126,7 @@ void reconcile_plan(struct world *world, const struct gpu_pool *pool,
 
 static const struct gpu_pool *find_pool(const struct world *world, const char *name)
 {
+    assert(name);
     for (size_t i = 0; i < world->pools.count; i++)
         if (strcmp(world->pools.data[i].meta.name, name) == 0)
             return &world->pools.data[i];
@@ -255,6 +257,7 @@ int reconcile_pool(struct world *world, const struct reconcile_options *options,
                    struct effects *ret_effects, struct reconcile_figures *ret_figures,
                    struct error *err)
 {
+    assert(options->pool && ret_effects);
     const struct gpu_pool *pool = find_pool(world, options->pool);
     struct actuator_gpus gpus = {0};
     struct reconcile_figures figures = {0};

@@ -41,15 +41,20 @@ int reconcile_pool(struct world *world, const struct reconcile_options *options,
                    struct effects *ret_effects, struct reconcile_figures *ret_figures,
                    struct error *err);
 
-/* The parts, each with its own tests. gpus: as the actuator observes. */
+/* The parts of a round, each with its own tests; gpus as the actuator observes. This one makes
+ * a new PartitionPlan where one is due, and the Transition to the current one. */
 void reconcile_plan(struct world *world, const struct gpu_pool *pool,
                     const struct actuator_gpus *gpus, const struct reconcile_options *options,
                     struct effects *effects);
+/* Carries the open Transition on: begins actions whose predecessors are done and whose floors
+ * hold, notes what is done, and closes it. */
 void reconcile_transition(struct world *world, const struct gpu_pool *pool,
                           const struct actuator_gpus *gpus, struct transition_object *object,
                           struct effects *effects);
+/* Brings Services, EndpointSlices and routes to the pods that serve. */
 void reconcile_routing(struct world *world, const struct gpu_pool *pool,
                        struct effects *effects);
+/* Writes conditions and figures of the pool and its objects where they changed. */
 void reconcile_status(struct world *world, const struct gpu_pool *pool,
                       const struct actuator_gpus *gpus, struct effects *effects);
 

@@ -163,23 +163,32 @@ struct node_gpu_state {
 struct node_gpu *node_gpu_find(const struct node_gpu *gpus, size_t count, const char *uuid);
 struct node_instance *node_instance_find(const struct node_gpu *gpu, int profile, int start);
 
+/* Never fails: texts that are not there are "". */
 void object_meta_read(const json_t *object, struct object_meta *ret_meta);
-/* Each: E_INPUT "GpuService shop/ranker: spec.rateRps: expected …, found …". */
+/* Each of these: E_INPUT "GpuService shop/ranker: spec.rateRps: expected …, found …" for a spec
+ * that is wrong. *ret is zeroed before and has nothing to free but, of a Transition, its struct
+ * transition. */
 int gpu_service_read(const json_t *object, struct arena *arena, struct gpu_service *ret,
                      struct error *err);
+/* Reads a PerfProfile: rows of its model and board. */
 int perf_profile_read(const json_t *object, struct arena *arena, struct perf_profile *ret,
                       struct error *err);
+/* Reads a GpuPool; what the spec leaves out has the schema's default. */
 int gpu_pool_read(const json_t *object, struct arena *arena, struct gpu_pool *ret,
                   struct error *err);
+/* Reads one part of a PartitionPlan. */
 int partition_plan_read(const json_t *object, struct arena *arena, struct partition_plan *ret,
                         struct error *err);
+/* Reads spec and status of a Transition; an order with a cycle is E_INPUT. */
 int transition_object_read(const json_t *object, struct arena *arena,
                            struct transition_object *ret, struct error *err);
+/* Reads what is desired and what was found on a node. */
 int node_gpu_state_read(const json_t *object, struct arena *arena, struct node_gpu_state *ret,
                         struct error *err);
 
 /* Whole objects with apiVersion, kind, metadata.name, spec; new references. */
 json_t *partition_plan_to_json(const struct partition_plan *plan);
+/* Likewise of a PerfProfile. */
 json_t *perf_profile_to_json(const struct perf_profile *profile);
 /* spec only: gpus, services (floors), actions in camel case. */
 json_t *transition_object_to_json(const char *name, const char *pool, const char *from,
@@ -188,18 +197,20 @@ json_t *action_states_to_json(const struct transition_object *object);   /* stat
 json_t *node_desired_to_json(const struct node_gpu *gpus, size_t count); /* spec.gpus */
 json_t *node_found_to_json(const struct node_gpu *gpus, size_t count);   /* status.gpus */
 
-/* metav1.Condition in a list, and in an object's status.conditions; borrowed, NULL when there
- * is none of that type. */
+/* The metav1.Condition of this type in a list; borrowed, NULL when there is none. */
 json_t *condition_find(const json_t *conditions, const char *type);
+/* The same in an object's status.conditions. */
 const json_t *object_condition(const json_t *object, const char *type);
+/* Whether the object has that condition with status "True". */
 bool condition_is_true(const json_t *object, const char *type);
-/* Sets or replaces one in a list; lastTransitionTime changes only with the status. Returns
- * whether anything changed. now_s: since 1970. */
+/* A condition to be set. */
 struct condition {
     const char *type, *reason, *message;
     bool is_true;
     long long observed_generation;
 };
+/* Sets or replaces one in a list; lastTransitionTime changes only with the status. Returns
+ * whether anything changed. now_s: since 1970. */
 bool condition_set(json_t *conditions, const struct condition *condition, int64_t now_s);
 
 #endif

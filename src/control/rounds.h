@@ -43,6 +43,7 @@ int rounds_new(const struct rounds_options *options, struct rounds **ret_rounds,
 void rounds_free(struct rounds *rounds);
 CLEANUP_DEFINE_FREE(rounds)
 
+/* Whether another round may be started now. */
 bool rounds_have_room(const struct rounds *rounds);
 /* The snapshot goes over. Only when there is room. */
 void rounds_start(struct rounds *rounds, const char *pool, struct snapshot *snapshot,

@@ -23,6 +23,7 @@ enum { ENDPOINTS_MAX = 100, WEIGHT_MAX = 1000000 };
 
 void routing_class(double rate_rps, char ret_class[ROUTING_CLASS_SIZE])
 {
+    assert(isfinite(rate_rps));
     CLEANUP(str_done) struct str text = STR_EMPTY;
 
     str_add_number(&text, rate_rps);
@@ -222,6 +223,7 @@ static size_t slices_for(size_t pods)
 
     while (pods > ENDPOINTS_MAX && slices * (ENDPOINTS_MAX / 2) < pods)
         slices *= 2;
+    assert(slices >= 1);
     return slices;
 }
 
@@ -229,6 +231,7 @@ static size_t slices_for(size_t pods)
  * around a limit does not change its slices again and again. */
 static size_t slices_beside(size_t pods, size_t there)
 {
+    assert(pods > 0);
     size_t with_more = slices_for(pods + pods / 4);
 
     return there >= with_more ? with_more : slices_for(pods);
@@ -236,6 +239,7 @@ static size_t slices_beside(size_t pods, size_t there)
 
 static size_t slice_of(const struct world_pod *pod, size_t slices)
 {
+    assert(slices >= 1);
     char hash[9];
 
     if (slices == 1)
@@ -311,6 +315,7 @@ static bool is_seen_in(const struct slicing *slicing, size_t number,
 /* Whether the pod has yet to be seen in its own slice, and is in this one until then. */
 static bool is_kept_in(const struct slicing *slicing, size_t number, size_t index)
 {
+    assert(index < slicing->pods->items.count);
     const struct world_pod *pod = slicing->pods->items.data[index];
     size_t own = slicing->own[index];
 
@@ -344,6 +349,7 @@ static json_t *endpoints_in(const struct slicing *slicing, size_t number)
         if (!is_kept_in(slicing, number, i) &&
             (slicing->own[i] != number || (is_new && places == 0)))
             continue;
+        assert(places > 0 || !is_new);
         places -= is_new;
         json_array_append_new(endpoints, endpoint_of(pod));
     }
@@ -545,6 +551,7 @@ static bool route_classes(struct router *router, const struct gpu_service *servi
 static void route_by_weight(struct router *router, const struct gpu_service *service,
                             const struct service_pods *pods)
 {
+    assert(routing_is_weighted(router->world, service));
     CLEANUP(classes_done) struct classes classes = {0};
     CLEANUP(free_ptr)
     char *key = xasprintf("%s/%s", service->meta.namespace, service->meta.name);

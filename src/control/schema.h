@@ -118,6 +118,8 @@ const struct field *schema_field(const struct field *group, const char *name);
 /* The CustomResourceDefinition; a new reference. Annotation SCHEMA_HASH_NOTE tells versions
  * of it apart. */
 #define SCHEMA_HASH_NOTE "tranche.dev/schema-hash"
+/* The CustomResourceDefinition (apiextensions.k8s.io/v1); a new reference. The annotation
+ * SCHEMA_HASH_NOTE tells versions of it apart. */
 json_t *schema_definition(const struct schema_kind *kind);
 /* The hash of that annotation: 16 hexadecimal digits. */
 void schema_hash(const struct schema_kind *kind, char ret_hash[17]);

@@ -26,7 +26,9 @@ struct sources_options {
 
 struct sources;
 
+/* Begins to look in the next turn of the client's loop; never NULL. */
 struct sources *sources_new(const struct sources_options *options);
+/* Ends all watches; NULL is fine. */
 void sources_free(struct sources *sources);
 CLEANUP_DEFINE_FREE(sources)
 
@@ -50,6 +52,7 @@ void sources_each_pool(const struct sources *sources,
  * seen; -1: none. Higher than SOURCES_EPOCH_MAX is no epoch: leaderships do not get that far,
  * and leaseTransitions has 32 bits. Once synced: what the caches had last. */
 #define SOURCES_EPOCH_MAX (1LL << 30)
+/* Asked at each take-over of the Lease (kube_lease_options). */
 long long sources_highest_epoch(const struct sources *sources);
 
 /* The objects of one moment; the references are its own, so it may be read by another thread
@@ -61,6 +64,7 @@ struct snapshot {
 };
 /* Only when synced. */
 void snapshot_take(const struct sources *sources, struct snapshot *ret_snapshot);
+/* Drops references and lists; a zeroed one is fine. */
 void snapshot_done(struct snapshot *snapshot);
 
 /* One line for each cache, for /metrics: the kind, its objects, what its watch lived through.
@@ -71,6 +75,7 @@ struct source_figures {
     struct kube_watch_counts counts;
     bool synced, fresh;
 };
+/* How many kinds are known, optional ones that are not served included. */
 size_t sources_count(const struct sources *sources);
 /* False for an optional kind that is not served. */
 bool sources_figures(const struct sources *sources, size_t index,

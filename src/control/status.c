@@ -31,6 +31,7 @@ struct teller {
 
 static const struct gpu_service *service_of(const struct teller *teller, size_t s)
 {
+    assert(s < teller->view.services.count);
     int at = teller->view.services.data[s].service;
 
     return at < 0 ? NULL : &teller->view.world->services.data[at];
@@ -106,6 +107,7 @@ static double usable_rps(const struct teller *teller, const struct gpu_service *
 
 static bool provides(double capacity, double required)
 {
+    assert(capacity >= 0 && required >= 0);
     return capacity >= required * (1 - 1e-9);
 }
 
@@ -213,6 +215,7 @@ struct pool_figures {
 
 static bool is_used(const struct teller *teller, size_t g)
 {
+    assert(g < teller->view.on.count);
     const struct view_gpu *here = &teller->view.on.data[g];
 
     for (size_t i = 0; i < here->pods.count; i++)
@@ -440,6 +443,7 @@ static void tell_profile(const struct teller *teller, const struct perf_profile 
 static void tell_fault(const struct world *world, const struct world_fault *fault,
                        struct effects *effects)
 {
+    assert(fault->object && fault->text);
     struct status_edit edit;
 
     if (fault->kind == &KIND_NODE_GPU_STATE || fault->kind == &KUBE_POD)
@@ -508,6 +512,7 @@ size_t status_adopt_services(const struct world *world, const struct gpu_pool *p
 void status_release_orphans(const struct world *world, const char *pool,
                             struct effects *effects)
 {
+    assert(pool);
     for (size_t s = 0; s < world->services.count; s++) {
         const struct gpu_service *service = &world->services.data[s];
         if (strcmp(service->pool, pool) == 0 && service->meta.deleting &&
@@ -560,6 +565,7 @@ static int compare_age(const void *a, const void *b)
 
 static void delete_old(const struct teller *teller, struct aged_list *list)
 {
+    assert(list);
     if (list->items.count > 0)
         qsort(list->items.data, list->items.count, sizeof *list->items.data, compare_age);
     for (size_t i = HISTORY_MAX; i < list->items.count; i++)

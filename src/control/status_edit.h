@@ -19,6 +19,8 @@ struct status_edit {
     bool is_new;
 };
 
+/* Begins an edit, or goes on with the one of this object that is in effects already. The object
+ * is borrowed until status_edit_end(). */
 void status_edit_begin(struct status_edit *edit, struct effects *effects,
                        const struct kube_kind *kind, const json_t *object, int64_t now_s);
 /* Sets status.key; value is a new reference that goes over. */

@@ -12,6 +12,7 @@
 /* Two digits from 0 to most, or -1. */
 static int two_digits(const char *text, int most)
 {
+    assert(most >= 0 && most <= 99);
     if (!isdigit((unsigned char)text[0]) || !isdigit((unsigned char)text[1]))
         return -1;
     int value = (text[0] - '0') * 10 + text[1] - '0';

@@ -109,6 +109,7 @@ static bool is_under_way(const struct action_state *state)
 
 static void look_again(struct step *step, int64_t at_s)
 {
+    assert(at_s >= 0);
     int64_t wait_s = at_s > step->now_s ? at_s - step->now_s : 0;
 
     effects_again_at(step->effects,
@@ -196,6 +197,7 @@ static enum outcome look_at_drain(struct step *step, const struct transition_act
 static enum outcome look(struct step *step, const struct transition_action *action,
                          const char **ret_reason)
 {
+    assert(action->kind < ACTION_KIND_COUNT);
     if (step->gpus[action->gpu] < 0)
         return OUTCOME_OPEN;
     switch (action->kind) {
@@ -220,6 +222,7 @@ static enum outcome look(struct step *step, const struct transition_action *acti
 
 static int64_t retry_at(const struct action_state *state)
 {
+    assert(state->attempts >= 0);
     int64_t wait_s = RETRY_SECONDS;
 
     for (int i = 1; i < state->attempts && wait_s < RETRY_SECONDS_MOST; i++)
@@ -273,6 +276,7 @@ static void settle_open(struct step *step, size_t index)
 /* Whether an action after this one on its slot was begun. */
 static bool is_left(const struct step *step, size_t index)
 {
+    assert(index < step->transition->actions.count);
     const struct transition_action *action = action_of(step, index);
 
     for (size_t i = index + 1; i < step->transition->actions.count; i++) {
@@ -328,6 +332,7 @@ static void find_room(struct step *step)
 /* Takes the action's share of the room, or says that there is none. */
 static bool take_room(struct step *step, const struct transition_action *action)
 {
+    assert(action->kind == ACTION_DRAIN && action->service >= 0);
     double loss = loss_of(step, action), *room = &step->room_rps[action->service];
     double floor_rps = step->transition->services.data[action->service].floor_rps;
 
@@ -349,6 +354,8 @@ static void hold_started_drains(struct step *step)
             continue;
         step->acts[i] = false;
         step->held = (int)i;
+        /* It was begun and may be carried out yet, by an earlier act that is on its way: others
+         * must not count on what it takes. */
         step->room_rps[action->service] -= loss_of(step, action);
     }
 }
@@ -368,6 +375,7 @@ static bool has_pods(const struct step *step, int gpu)
 
 static bool may_touch(const struct step *step, int gpu)
 {
+    assert(gpu >= 0);
     int most = step->view.pool->max_unavailable_gpus;
 
     return most <= 0 || step->touched[gpu] || step->touched_count < most;
@@ -425,6 +433,7 @@ static void begin_ready(struct step *step)
     count = transition_next(step->transition, step->done, step->begun, ready);
     for (size_t i = 0; i < count; i++) {
         struct action_state *state = &step->states[ready[i]];
+        assert(state->phase == PHASE_PENDING);
         if (!may_begin(step, (size_t)ready[i]))
             continue;
         *state = (struct action_state){
@@ -487,6 +496,7 @@ static bool has_unseen_drain(struct step *step)
 
 static void close_for(struct step *step, const char *text)
 {
+    assert(text);
     if (!step->close)
         step->close_text = text;
     step->close = "Superseded";
@@ -521,6 +531,7 @@ static void decide_close(struct step *step)
 static struct actuator_slot slot_of(const struct step *step,
                                     const struct transition_action *action)
 {
+    assert(step->gpus[action->gpu] >= 0);
     return (struct actuator_slot){.gpu = &step->view.gpus->gpus.data[step->gpus[action->gpu]],
                                   .profile = action->profile,
                                   .start = action->start,
@@ -548,6 +559,7 @@ static double max_wait_ms(const struct step *step, const struct transition_actio
 static void make_pod(struct step *step, const struct transition_action *action,
                      const struct gpu_service *service, const struct world_instance *instance)
 {
+    assert(instance->phase == INSTANCE_READY);
     const struct world *world = step->view.world;
     struct pod_request request = {
         .service = service,
@@ -787,6 +799,7 @@ static void tell(struct step *step)
     struct transition_object written = *step->object;
     size_t begun = step->transition->actions.count - count_phase(step, PHASE_PENDING);
     size_t done = count_phase(step, PHASE_DONE);
+    assert(done <= begun);
 
     written.states.data = step->states;
     status_edit_begin(&edit, step->effects, &KIND_TRANSITION, step->object->meta.json,
@@ -858,6 +871,8 @@ static void go_on(struct step *step)
     find_room(step);
     hold_started_drains(step);
     decide_close(step);
+    /* A drain that is on its way lowers capacity after all: the next Transition must see that
+     * first. */
     bool waits = step->close && has_unseen_drain(step);
     if (!step->close && !step->view.pool->paused)
         begin_ready(step);

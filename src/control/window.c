@@ -33,6 +33,7 @@ bool window_is_set(const struct gpu_pool *pool)
 
 static bool has_day(const struct gpu_pool *pool, int64_t day)
 {
+    assert(day >= -1);
     const char *name = day_names[(day + 7) % 7]; /* of the day before the first, too */
 
     for (size_t i = 0; i < pool->window.days.count; i++)

@@ -120,6 +120,7 @@ struct actuator_gpus;
 
 /* Never fails: what cannot be read is a fault. Sources are borrowed. */
 void world_build(const struct world_sources *sources, struct world *ret_world);
+/* Frees lists and texts; what borrowed from them is gone with it. */
 void world_done(struct world *world);
 
 /* Gives each pod the profile that its slice is on the board of its GPU. */
@@ -127,6 +128,7 @@ void world_place_pods(struct world *world, const struct actuator_gpus *gpus);
 
 /* Index, or -1. service: "namespace/name". */
 int world_find_service(const struct world *world, const char *service);
+/* Index of a node by name, or -1. */
 int world_find_node(const struct world *world, const char *name);
 /* Whether there is a GpuService of this name whose spec cannot be read. */
 bool world_is_unreadable(const struct world *world, const char *service);
