@@ -34,10 +34,13 @@ struct kube_client_options {
     uint64_t seed;             /* of the jitter */
 };
 
+/* A client with nothing under way; never NULL. field_manager is copied, the loop must outlive
+ * it. */
 struct kube_client *kube_client_new(const struct kube_client_options *options);
 /* Cancels what is under way. */
 void kube_client_free(struct kube_client *client);
 CLEANUP_DEFINE_FREE(kube_client)
+/* The loop that it was made with; borrowed. */
 struct kube_loop *kube_client_loop(const struct kube_client *client);
 
 enum kube_verb {
@@ -89,6 +92,7 @@ struct kube_answer {
     struct error error;
 };
 
+/* Drops the JSON; a zeroed answer is fine. */
 void kube_answer_done(struct kube_answer *answer);
 
 /* Begins a call. done() hears the end once, from kube_loop_turn(), and may keep the JSON by

@@ -61,7 +61,10 @@ int kube_auth_from_pod(const char *folder, const char *host, const char *port,
 int kube_auth_refresh(struct kube_auth *auth, int64_t now_ns, bool now, bool *ret_changed,
                       struct error *err);
 
+/* No credentials and the system's authorities, for this server (its text is copied, slashes at
+ * its end dropped); never NULL. */
 struct kube_auth *kube_auth_new(const char *server);
+/* Frees all texts, keys and tokens among them; NULL is fine. */
 void kube_auth_free(struct kube_auth *auth);
 CLEANUP_DEFINE_FREE(kube_auth)
 

@@ -22,13 +22,17 @@ struct kube_cache_handler {
     void *context;
 };
 
+/* A cache that begins to list in the next turn of the client's loop. The handler is copied; its
+ * context must outlive the cache. Never NULL. */
 struct kube_cache *kube_cache_new(const struct kube_watch_options *options,
                                   const struct kube_cache_handler *handler);
+/* Ends the watch and drops the objects; NULL is fine. Not from its handler. */
 void kube_cache_free(struct kube_cache *cache);
 CLEANUP_DEFINE_FREE(kube_cache)
 
 /* The object under key, or NULL; borrowed until the next turn of the loop. */
 const json_t *kube_cache_get(const struct kube_cache *cache, const char *key);
+/* How many objects it holds. */
 size_t kube_cache_count(const struct kube_cache *cache);
 /* The next object from *position (0 to begin with), or NULL at the end; in the order in which
  * they were first seen. Not across turns of the loop. */

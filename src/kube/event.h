@@ -33,7 +33,9 @@ struct kube_event_counts {
 
 struct kube_events;
 
+/* Never NULL; controller and instance are copied. */
 struct kube_events *kube_events_new(const struct kube_event_options *options);
+/* Series that were not told yet are lost; NULL is fine. */
 void kube_events_free(struct kube_events *events);
 CLEANUP_DEFINE_FREE(kube_events)
 
@@ -41,6 +43,7 @@ CLEANUP_DEFINE_FREE(kube_events)
  * namespace go to the namespace kube-system, where every
  * API server takes them. */
 void kube_events_emit(struct kube_events *events, const struct kube_event *event);
+/* What became of events since the start. */
 struct kube_event_counts kube_events_counts(const struct kube_events *events);
 
 #endif

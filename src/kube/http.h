@@ -21,6 +21,8 @@ struct kube_http_options {
     const char *user_agent;           /* NULL: "tranche" */
 };
 
+/* NULL and *err when libcurl cannot start (E_IO), or the token file cannot be read (E_IO,
+ * E_INPUT). */
 struct kube_http *kube_http_new(const struct kube_http_options *options, struct error *err);
 /* Ends all exchanges; their receivers hear nothing. */
 void kube_http_free(struct kube_http *http);

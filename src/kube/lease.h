@@ -35,6 +35,7 @@ struct kube_lease_options {
 
 struct kube_lease;
 
+/* Begins to look at the Lease in the next turn of the loop; never NULL. Texts are copied. */
 struct kube_lease *kube_lease_new(const struct kube_lease_options *options);
 /* Does not release the Lease. */
 void kube_lease_free(struct kube_lease *lease);

@@ -30,11 +30,14 @@ struct kube_loop *kube_loop_new(const struct kube_transport *transport,
 void kube_loop_free(struct kube_loop *loop);
 CLEANUP_DEFINE_FREE(kube_loop)
 
+/* The transport it was made with; borrowed. */
 const struct kube_transport *kube_loop_transport(const struct kube_loop *loop);
+/* The time of its clock. */
 int64_t kube_loop_now_ns(const struct kube_loop *loop);
 
 /* Arms the timer, or moves it. */
 void kube_timer_set(struct kube_timer *timer, struct kube_loop *loop, int64_t due_ns);
+/* Disarms the timer; one that is not armed is fine. */
 void kube_timer_stop(struct kube_timer *timer);
 
 /* Calls ready(context) in each turn in which fd has one of these poll() events; at most
@@ -45,7 +48,9 @@ struct kube_descriptor {
     void (*ready)(void *context);
     void *context;
 };
+/* The descriptor stays the caller's, to be taken out before it is closed. */
 void kube_loop_add_descriptor(struct kube_loop *loop, const struct kube_descriptor *descriptor);
+/* From this turn on; one that is not there is fine. */
 void kube_loop_remove_descriptor(struct kube_loop *loop, int fd);
 
 /* Fires due timers, then waits for at most wait_ns, the next timer, or something to happen.

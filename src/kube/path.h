@@ -34,6 +34,7 @@ struct kube_target {
  * namespace's name. */
 bool kube_name_is_valid(const char *name, bool label);
 
+/* Appends the path of an object or a collection, names escaped. */
 void kube_path_add(struct str *path, const struct kube_target *target);
 /* Appends "?key=value" or "&key=value", escaped; nothing when value is NULL. */
 void kube_path_add_query(struct str *path, const char *key, const char *value);

@@ -23,7 +23,9 @@ struct kube_queue_options {
     uint64_t seed;   /* of the jitter */
 };
 
+/* An empty queue; never NULL. */
 struct kube_queue *kube_queue_new(const struct kube_queue_options *options);
+/* NULL is fine; keys are dropped. */
 void kube_queue_free(struct kube_queue *queue);
 CLEANUP_DEFINE_FREE(kube_queue)
 

@@ -13,11 +13,13 @@ struct kube_table {
     size_t live;
 };
 
+/* The value under key, borrowed as it was put; NULL when there is none. */
 void *kube_table_get(const struct kube_table *table, const char *key);
 /* Adds or replaces; value is borrowed and not NULL. */
 void kube_table_put(struct kube_table *table, const char *key, void *value);
 /* Positions of entries may change. A key that is not there is fine. */
 void kube_table_remove(struct kube_table *table, const char *key);
+/* Frees keys and table, not the values; empty after. */
 void kube_table_done(struct kube_table *table);
 
 #endif

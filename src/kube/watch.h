@@ -53,6 +53,7 @@ struct kube_watch;
 /* Begins in the next turn of the client's loop. */
 struct kube_watch *kube_watch_new(const struct kube_watch_options *options,
                                   const struct kube_watch_sink *sink);
+/* Ends it: the sink hears nothing more; NULL is fine. */
 void kube_watch_free(struct kube_watch *watch);
 CLEANUP_DEFINE_FREE(kube_watch)
 
@@ -61,6 +62,7 @@ bool kube_watch_is_synced(const struct kube_watch *watch);
 /* A list was completed since the connection was last lost, and the stream that follows it is
  * open: only now may anything destructive be decided on what the sink has heard. */
 bool kube_watch_is_fresh(const struct kube_watch *watch);
+/* Counts since it began. */
 struct kube_watch_counts kube_watch_counts(const struct kube_watch *watch);
 /* The last failure; E_NONE when there was none since the last list or event. Borrowed. */
 const struct error *kube_watch_error(const struct kube_watch *watch);
