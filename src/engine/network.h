@@ -50,16 +50,23 @@ int network_parameter(struct network *network, const char *name, struct tensor_s
                       struct network_start start);
 /* The shape of a value; borrowed until the next value is added. */
 const struct tensor_shape *network_shape(const struct network *network, int value);
-size_t network_parameter_count(const struct network *network); /* numbers, not tensors */
+/* Trainable numbers in all parameters, not tensors. */
+size_t network_parameter_count(const struct network *network);
 
 /* x [N,C,H,W] by w [K,C,s,s] plus b [K], padded by s / 2. */
 int network_conv(struct network *network, int x, int w, int b, int stride);
-int network_max_pool(struct network *network, int x);     /* 3x3, stride 2; inference only */
-int network_mean_picture(struct network *network, int x); /* [N,C,H,W] to [N,C] */
+/* Largest of 3x3, stride 2, padded by 1; inference only. */
+int network_max_pool(struct network *network, int x);
+/* Mean over the picture: [N,C,H,W] to [N,C]. */
+int network_mean_picture(struct network *network, int x);
+/* max(x, 0). */
 int network_relu(struct network *network, int x);
-int network_gelu(struct network *network, int x);            /* by the error function */
-int network_add(struct network *network, int a, int b);      /* same shape */
-int network_add_bias(struct network *network, int x, int b); /* b [last size of x] */
+/* x Φ(x), Φ by the error function (no approximation by tanh). */
+int network_gelu(struct network *network, int x);
+/* a + b, of the same shape. */
+int network_add(struct network *network, int a, int b);
+/* x + b, b [last size of x]. */
+int network_add_bias(struct network *network, int x, int b);
 /* Matrix product over the last two sizes; b has rank 2, or a's rank and leading sizes. */
 int network_matmul(struct network *network, int a, int b);
 /* x × factor. */
@@ -68,8 +75,11 @@ int network_scale(struct network *network, int x, float factor);
 int network_reshape(struct network *network, int x, struct tensor_shape shape);
 /* The axes of x in this order, as many entries as x has axes. */
 int network_transpose(struct network *network, int x, const int64_t *order);
-int network_softmax(struct network *network, int x); /* over the last size */
-int network_layer_norm(struct network *network, int x, int gain, int bias); /* eps 1e-5 */
+/* Softmax over the last size. */
+int network_softmax(struct network *network, int x);
+/* Layer norm over the last size, gain and bias of that size, epsilon 1e-5 (Ba, Kiros and Hinton
+ * 2016). */
+int network_layer_norm(struct network *network, int x, int gain, int bias);
 /* Rows of table [V,H] by ids [N,L] (int64). */
 int network_embed(struct network *network, int table, int ids);
 /* Mean cross-entropy of softmax(logits [R,C]) against classes [R] (int64): a number. */

@@ -61,13 +61,16 @@ struct network {
     uint32_t random;
 };
 
+/* The name in the graph of a value; values count from 0. */
 static inline struct onnx_name network_name(const struct network *network, int value)
 {
     return network->values.data[value].name;
 }
 
-/* Operators without attributes. */
+/* Adds an operator without attributes over one value; the name of its result, which is no value
+ * of the network: nothing here has a gradient of its own. */
 struct onnx_name network_op1(struct network *network, const char *type, struct onnx_name a);
+/* The same over two values, a first; broadcast as ONNX does it. */
 struct onnx_name network_op2(struct network *network, const char *type, struct onnx_name a,
                              struct onnx_name b);
 /* Sum over these axes, which vanish or stay with size 1. */
@@ -75,8 +78,10 @@ struct onnx_name network_sum(struct network *network, struct onnx_name a, const 
                              int count, bool keep);
 /* Mean over the last axis, which stays with size 1. */
 struct onnx_name network_mean_last(struct network *network, struct onnx_name a);
+/* The same elements in the given shape; all its sizes known, their product that of a. */
 struct onnx_name network_reshape_to(struct network *network, struct onnx_name a,
                                     const struct tensor_shape *shape);
+/* The axes of a in this order, `rank` entries. */
 struct onnx_name network_permute(struct network *network, struct onnx_name a,
                                  const int64_t *order, int rank);
 

@@ -51,13 +51,17 @@ int session_open_bytes(struct onnx_runtime *runtime, const char *name, const str
 void session_free(struct session *session); /* its calls must be gone; NULL is fine */
 CLEANUP_DEFINE_FREE(session)
 
-/* Inputs and outputs of the model in its own order; borrowed from the session. */
+/* How many inputs the model has; they count from 0 in its own order. */
 size_t session_input_count(const struct session *session);
+/* An input below the count; borrowed from the session. */
 const struct session_tensor *session_input(const struct session *session, size_t index);
+/* How many outputs the model has, in its own order. */
 size_t session_output_count(const struct session *session);
+/* An output below the count; borrowed from the session. */
 const struct session_tensor *session_output(const struct session *session, size_t index);
-/* -1 when there is none of that name. */
+/* The index of the input of this name; -1: none. */
 int session_find_input(const struct session *session, const char *name);
+/* The index of the output of this name; -1: none. */
 int session_find_output(const struct session *session, const char *name);
 
 /* A call of its own for each thread that runs the session; never NULL. */
@@ -84,8 +88,9 @@ int session_call_output(struct session_call *call, size_t output, struct tensor 
 int session_call_input(struct session_call *call, size_t input, struct tensor *ret_tensor,
                        struct error *err);
 
-/* "cpu", "cuda", "tensorrt" and back; false when unknown. */
+/* "cpu", "cuda", "tensorrt"; static. */
 const char *session_provider_name(enum session_provider provider);
+/* The provider of that name; false when unknown, *ret_provider untouched. */
 bool session_provider_find(const char *name, enum session_provider *ret_provider);
 
 #endif

@@ -44,6 +44,7 @@ struct arrivals {
  * checked here (E_IO when it cannot be). duration_ns 0: a trace's own length. */
 int arrivals_parse(const char *text, int64_t duration_ns, uint64_t seed,
                    struct arrivals *ret_arrivals, struct error *err);
+/* Frees a trace. */
 void arrivals_done(struct arrivals *arrivals);
 /* The next request's offset from the start, never falling; false at the end. */
 bool arrivals_next(struct arrivals *arrivals, int64_t *ret_offset_ns);

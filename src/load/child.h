@@ -71,14 +71,16 @@ int children_start(struct children *children, const struct slice_command *comman
 /* Listens for at most timeout_ns; returns after the first news. Children that stay silent
  * too long are killed and fail. E_INTERRUPTED when told to stop. */
 int children_listen(struct children *children, int64_t timeout_ns, struct error *err);
-/* Whether all are at least ready; whether any failed (its index, or -1). */
+/* Whether all are at least ready. */
 bool children_are_ready(const struct children *children);
+/* The index of the first that failed; -1: none. */
 int children_failed(const struct children *children);
 /* Writes text to one child that listens; false when it is gone. */
 bool child_write(struct child *child, const char *text);
 /* Asks all to finish, waits for their "done" for at most timeout_ns, then kills. What they
  * still say is read, without calls of on_steps; phases are no longer recorded. */
 void children_finish(struct children *children, int64_t timeout_ns);
+/* Kills what is left and frees all; the slice stays the caller's. */
 void children_done(struct children *children);
 
 #endif

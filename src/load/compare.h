@@ -54,7 +54,9 @@ void compare_documents(const json_t *before, const json_t *after,
 /* Measurements as such a document: one run a row, so never enough for a test. A new
  * reference. */
 json_t *compare_measurements_document(const struct measurement_set *set);
+/* Frees the list with its texts. */
 void compare_result_done(struct compare_result *result);
+/* "same", "better", "worse", "missing". */
 const char *compare_outcome_name(enum compare_outcome outcome);
 
 #endif

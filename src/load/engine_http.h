@@ -60,6 +60,8 @@ struct http_engine_stats {
  * descriptors for connections_max. */
 int http_engine_open(const struct http_engine_options *options, struct load_target *ret_target,
                      struct error *err);
+/* Closes all connections, frees the engine and its histograms; a target that was never opened
+ * is fine. */
 void http_engine_close(struct load_target *target);
 /* Requests sent before this time (CLOCK_MONOTONIC) are left out of stats. A request that was
  * due in the warm-up but sent after it is in stats, though the load's own counts, which go by
@@ -67,6 +69,7 @@ void http_engine_close(struct load_target *target);
 void http_engine_count_from(struct load_target *target, int64_t time_ns);
 /* Valid until the engine is closed. */
 const struct http_engine_stats *http_engine_stats(const struct load_target *target);
+/* "connect", "reset", "status", "protocol", "timeout". */
 const char *http_failure_name(enum http_failure failure);
 
 #endif

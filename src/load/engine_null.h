@@ -22,6 +22,7 @@ struct null_engine_options {
 /* Fills *ret_target; close with null_engine_close(). */
 void null_engine_open(const struct null_engine_options *options,
                       struct load_target *ret_target);
+/* Frees the engine. */
 void null_engine_close(struct load_target *target);
 
 #endif

@@ -14,6 +14,7 @@
 /* The children run with --requests and were told to go; they are borrowed, and their
  * on_steps is taken over. Close with workers_engine_close(). */
 void workers_engine_open(struct children *children, struct load_target *ret_target);
+/* Frees the engine; the children go on. */
 void workers_engine_close(struct load_target *target);
 
 #endif

@@ -32,6 +32,7 @@ enum sharing_mode {
 #undef X
         SHARING_MODE_COUNT
 };
+/* The word of the file: "whole", "alone" … */
 const char *sharing_mode_name(enum sharing_mode mode);
 
 struct experiment_model {
@@ -76,8 +77,10 @@ struct experiment {
 
 /* E_INPUT FILE:LINE:COL for what is wrong; E_IO. */
 int experiment_read(const char *path, struct experiment *ret_experiment, struct error *err);
+/* The same from bytes; name is for messages. */
 int experiment_parse(const char *name, const char *bytes, size_t length,
                      struct experiment *ret_experiment, struct error *err);
+/* Frees the lists and all text. */
 void experiment_done(struct experiment *experiment);
 
 /* What identifies a cell in results. A new reference. */

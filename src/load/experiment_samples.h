@@ -32,6 +32,7 @@ int sample_file_open(struct sample_file *file, const char *path, off_t length,
  * they are dropped. */
 int sample_file_move(struct sample_file *file, json_t *run, size_t cell, int repetition,
                      struct error *err);
+/* Closes it; one that is not open is fine. */
 void sample_file_close(struct sample_file *file);
 
 #endif

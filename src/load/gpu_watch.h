@@ -34,6 +34,7 @@ struct gpu_figures {
     const char *slice_rule;          /* of power_rule_name(); static; NULL: no estimate */
     char reason[METRIC_REASON_SIZE]; /* why there is nothing; "" when there is */
 };
+/* All unknown, no samples, no reason. */
 void gpu_figures_clear(struct gpu_figures *figures);
 
 struct gpu_watch;

@@ -46,6 +46,7 @@ struct http_parser {
 /* Ready for the next response; on_body and context stay, memory is kept. A zeroed parser is
  * ready too. */
 void http_parser_reset(struct http_parser *parser);
+/* Frees the part of a line that is held. */
 void http_parser_done(struct http_parser *parser);
 /* Takes bytes up to the end of the response and returns how many that were. */
 size_t http_parser_feed(struct http_parser *parser, const char *bytes, size_t length);

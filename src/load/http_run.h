@@ -49,6 +49,7 @@ struct http_runner;
 /* E_USAGE, E_MISSING, E_IO as its parts. options must outlive the runner. */
 int http_runner_new(const struct http_run_options *options, struct http_runner **ret_runner,
                     struct error *err);
+/* NULL is fine. */
 void http_runner_free(struct http_runner *runner);
 CLEANUP_DEFINE_FREE(http_runner)
 
@@ -56,6 +57,7 @@ CLEANUP_DEFINE_FREE(http_runner)
  * measured. */
 int http_runner_run(struct http_runner *runner, const struct http_run_options *options,
                     struct http_run_result *ret_result, struct error *err);
+/* Frees histograms and samples; a zeroed one is fine. */
 void http_run_result_done(struct http_run_result *result);
 
 /* Mean time from sending less the server's own: network, HTTP, and the client. NAN: unknown. */

@@ -29,12 +29,14 @@ struct import; /* what has been read so far */
 /* defaults must outlive the import. E_INPUT when its board or slice is not known. */
 int import_new(const struct import_defaults *defaults, struct import **ret_import,
                struct error *err);
+/* NULL is fine. */
 void import_free(struct import *import);
 CLEANUP_DEFINE_FREE(import)
 
 /* Adds the rows of one file. E_INPUT "FILE:LINE:COL: …" for a file of no known format, a
  * field that is wrong, or a column that neither the file nor the defaults fill. */
 int import_file(struct import *import, const char *path, struct error *err);
+/* The same from bytes; name is for messages. */
 int import_bytes(struct import *import, const char *name, const char *bytes, size_t length,
                  struct error *err);
 

@@ -54,6 +54,7 @@ struct import_rows {
     struct arena *arena; /* for all text of rows */
     VEC(struct import_row) list;
 };
+/* A new row, all its numbers unknown; valid until the next is added. */
 struct import_row *import_rows_add(struct import_rows *rows, const char *name, unsigned line);
 /* "FILE:LINE:1: …" as E_INPUT. */
 int import_error(const struct import_row *row, struct error *err, const char *format, ...)

@@ -101,6 +101,7 @@ struct measure_result {
  * that model is pointless. E_INTERRUPTED on Ctrl-C. */
 int measure_closed(const struct measure_cell *cell, const struct measure_settings *settings,
                    struct measure_result *ret_result, struct error *err);
+/* Frees histograms, steps and texts; a zeroed one is fine. */
 void measure_result_done(struct measure_result *result);
 
 /* The same several times, each with processes of its own. Throughput is the mean,

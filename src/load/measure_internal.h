@@ -32,6 +32,7 @@ int run_start(struct run *run, const char *mode, struct error *err);
 int run_pass_barrier(struct run *run, struct error *err);
 /* The window over which CPU time is read. */
 void run_start_window(struct run *run);
+/* Ends the window: throttling, CPU time and its length go to the result. */
 void run_end_window(struct run *run);
 /* After children_finish(). */
 void run_add_up_memory(struct run *run);

@@ -48,6 +48,7 @@ struct open_loop_result {
  * what was measured so far; else the engine's error. */
 int open_loop_run(const struct load_target *target, const struct open_loop_options *options,
                   struct open_loop_result *ret_result, struct error *err);
+/* Frees histograms and samples; a zeroed one is fine. */
 void open_loop_result_done(struct open_loop_result *result);
 
 #endif

@@ -25,6 +25,7 @@ struct probe_options {
 
 /* All frameworks that can be asked. */
 size_t probe_framework_count(void);
+/* The name of the framework at a position below the count, static. */
 const char *probe_framework_name(size_t index);
 
 /* Asks one framework: {"name", "checks": [{"check", "verdict", "detail"}]}; verdicts are

@@ -26,6 +26,7 @@ json_t *result_document_new(const char *kind, const char *version, uint64_t seed
 json_t *result_run_new(struct verdict verdict, const char *status, const char *reason);
 /* Figures are numbers by name, units last; NAN and infinite ones are left out. */
 void result_run_add_number(json_t *run, const char *name, double value);
+/* The same of a whole number. */
 void result_run_add_count(json_t *run, const char *name, uint64_t value);
 /* NAME_ms_mean, _p50 … _p999, _max as figures, and the histogram itself. Nothing when it is
  * empty. */
@@ -49,7 +50,9 @@ int result_document_check(const char *name, const json_t *document, struct error
 struct result_index {
     struct map places; /* key → cell */
 };
+/* Indexes the document's cells; the document must outlive the index. */
 void result_index_init(struct result_index *index, const json_t *document);
+/* Frees the index, not the cells. */
 void result_index_done(struct result_index *index);
 /* The cell with this key, borrowed; NULL: none. */
 json_t *result_index_find(const struct result_index *index, const json_t *key);

@@ -45,6 +45,8 @@ struct server_phases {
 };
 /* What of the total is in none of the phases (HTTP, JSON); NAN unless all are known. */
 double server_phases_rest_ms(const struct server_phases *phases);
+/* Means of what was answered between two looks: differences of sums over the difference of
+ * counts. A count that fell (the server began anew) is a reason. */
 struct server_phases server_phases_between(const struct server_sums *before,
                                            const struct server_sums *after);
 

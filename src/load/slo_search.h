@@ -54,6 +54,7 @@ typedef int slo_measure(void *context, double rate_rps, int run, double *ret_sha
  * `measure` is kept. */
 int slo_search(const struct slo_options *options, slo_measure *measure, void *context,
                struct slo_result *ret_result, struct error *err);
+/* Frees the list of probes. */
 void slo_result_done(struct slo_result *result);
 
 /* Requests answered within the limit ÷ requests scheduled. */

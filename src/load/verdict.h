@@ -36,10 +36,12 @@ struct verdict {
     unsigned reasons;
 };
 
+/* Adds the reason when it holds. */
 static inline void verdict_add(struct verdict *verdict, enum verdict_reason reason, bool holds)
 {
     verdict->reasons |= holds ? 1u << reason : 0;
 }
+/* Whether no reason holds. */
 static inline bool verdict_is_valid(struct verdict verdict)
 {
     return verdict.reasons == 0;

@@ -97,13 +97,17 @@ struct workload_event {
 int workload_event_parse(const char *line, size_t length, struct workload_event *ret_event,
                          struct error *err);
 
+/* The class's word in the protocol. */
 const char *error_class_name(enum error_class error_class);
 
 /* Writers for the built-in workload; each appends one line with its newline. */
 void protocol_add_ready(const struct ready_event *ready, const char *workload, const char *task,
                         int batch, struct str *text);
+/* The same of a group of steps … */
 void protocol_add_steps(const struct steps_event *steps, struct str *text);
+/* … of the end … */
 void protocol_add_done(const struct done_event *done, struct str *text);
+/* … and of a failure. */
 void protocol_add_error(enum error_class error_class, const char *message, struct str *text);
 
 /* Cuts a child's output into lines. Zero-initialised except buffer = STR_EMPTY. */
@@ -118,6 +122,7 @@ ssize_t line_reader_fill(struct line_reader *reader, int fd);
  * line over PROTOCOL_LINE_MAX is dropped and reported as E_UNSUPPORTED through *ret_long. */
 bool line_reader_next(struct line_reader *reader, const char **ret_line, size_t *ret_length,
                       bool *ret_too_long);
+/* Frees the part of a line that is held. */
 void line_reader_done(struct line_reader *reader);
 
 #endif

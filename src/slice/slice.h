@@ -59,10 +59,12 @@ CLEANUP_DEFINE_FREE(slice)
  * and would take seven times as long in a seventh. Memory is capped all the time. */
 int slice_limit(struct slice *slice, bool limited, struct error *err);
 
+/* How the share is kept, never SLICE_AUTO. */
 enum slice_method slice_method_used(const struct slice *slice);
 /* "cpu-slice (emulated): 0.429 cores by cgroup v1 quota, period 100 ms" or "cuda: MIG-…". */
 void slice_describe(const struct slice *slice, struct str *text);
-const char *slice_method_name(enum slice_method method); /* "cgroup2", … */
+/* "auto", "cgroup2", "cgroup1", "paced"; static. */
+const char *slice_method_name(enum slice_method method);
 
 struct slice_usage {
     int64_t cpu_ns;            /* of everything that ran in the slice */
