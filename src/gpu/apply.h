@@ -53,6 +53,7 @@ struct gpu_apply_report {
 };
 /* An empty report; gpu_apply() fills it, gpu_apply_report_done() frees it. */
 void gpu_apply_report_init(struct gpu_apply_report *report);
+/* Frees plan, notes and change. */
 void gpu_apply_report_done(struct gpu_apply_report *report);
 
 /* 0 when the machine is as requested. E_NO: the read-back differs, or a mode change is
@@ -67,6 +68,7 @@ int gpu_apply(const struct gpu_driver *driver, const struct gpu_request *request
  * when there is none. */
 int gpu_apply_resume(const struct gpu_driver *driver, const struct gpu_apply_options *options,
                      struct gpu_apply_report *report, struct error *err);
+/* The same, back to what the GPUs held before that change. */
 int gpu_apply_rollback(const struct gpu_driver *driver, const struct gpu_apply_options *options,
                        struct gpu_apply_report *report, struct error *err);
 

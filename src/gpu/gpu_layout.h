@@ -58,8 +58,10 @@ bool gpu_layout_equal(const struct gpu_layout *a, const struct gpu_layout *b);
 /* Whether every slice of `wanted` with an open start has a partner in `actual`, those with a
  * start exactly there, and none is left over. */
 bool gpu_layout_satisfies(const struct gpu_layout *actual, const struct gpu_layout *wanted);
+/* The GPU instances alone, as mig/ works on them. */
 void gpu_layout_instances(const struct gpu_layout *layout, struct mig_layout *ret);
 
+/* Appends the text that gpu_layout_parse() reads back. */
 void gpu_layout_format(const struct mig_board *board, const struct gpu_layout *layout,
                        struct str *text);
 /* Names by live_board_profile_get(), so old and new ones are understood. E_INPUT with the

@@ -82,6 +82,7 @@ struct metric_sample {
     int64_t time_ns; /* of the sampler's clock */
     VEC(struct metric_row) rows;
 };
+/* Frees the values. */
 void metric_sample_done(struct metric_sample *sample);
 /* The row of a GPU or GPU instance; NULL when there is none. */
 const struct metric_row *metric_sample_find(const struct metric_sample *sample,
@@ -99,6 +100,7 @@ struct metric_sampler {
     const struct metric_sampler_ops *ops;
     void *self;
 };
+/* Frees the sampler; a closed one is fine. */
 void metric_sampler_close(struct metric_sampler *sampler);
 
 /* Over the driver: memory, power, energy, clocks, temperature; activity by GPM where the
@@ -117,13 +119,17 @@ struct metric_page {
     void *context;
     const struct gpu_inventory *inventory;
 };
+/* Opens a sampler over a dcgm-exporter page. What *page points at and the clock are borrowed
+ * and must outlive it. */
 void metric_sampler_dcgm(const struct metric_page *page, const struct clock_source *clock,
                          struct metric_sampler *ret_sampler);
 /* One page's text as a sample; never fails: what cannot be read is left out. */
 void metric_page_parse(const char *text, const struct gpu_inventory *inventory,
                        struct metric_sample *ret_sample);
 
+/* The metric's name with its unit: "power_w"; static. */
 const char *metric_name(enum metric metric);
+/* "gpu", "instance", "compute". */
 const char *metric_level_name(enum metric_level level);
 /* Appends "sw_power_cap hw_slowdown" for the bits of clock_event_reasons, "none" for 0. */
 void metric_clock_reasons(uint64_t reasons, struct str *text);

@@ -54,6 +54,7 @@ struct mig_config_file {
 
 /* E_INPUT with FILE:LINE:COL; a fragment without version and mig-configs is named as one. */
 int mig_config_read(const char *path, struct mig_config_file *ret_file, struct error *err);
+/* The same from bytes; name is for messages. */
 int mig_config_parse(const char *name, const char *bytes, size_t length,
                      struct mig_config_file *ret_file, struct error *err);
 /* Frees configs and texts. */

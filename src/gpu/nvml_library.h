@@ -35,6 +35,8 @@ void nvml_library_close(struct nvml *nvml);
 
 /* The name of a return code, "NVML_ERROR_IN_USE"; never NULL. */
 const char *nvml_return_name(nvmlReturn_t result);
+/* The code that an NVML return value stands for (driver.h has the list); E_IO for what we do
+ * not know. */
 enum error_code nvml_error_code(nvmlReturn_t result);
 /* "CALL on OBJECT: words (NVML_ERROR_…)" with the code for callers. Returns the negative
  * code. `object` may be NULL. */

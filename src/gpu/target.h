@@ -28,6 +28,7 @@ struct gpu_target_list {
 
 /* An empty list; gpu_target_list_done() frees it. */
 void gpu_target_list_init(struct gpu_target_list *list);
+/* Frees the list. */
 void gpu_target_list_done(struct gpu_target_list *list);
 
 /* Adds a target; a GPU that has one already is E_INPUT unless both are the same. */

@@ -22,6 +22,7 @@ struct sim_handle {
     uint32_t generation; /* of the instance, low bits */
 };
 
+/* The handle that stands for these numbers; never NULL. */
 void *sim_handle_make(const struct sim_handle *handle);
 /* False for a pointer that is no handle. */
 bool sim_handle_read(const void *pointer, struct sim_handle *ret_handle);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 64 bits of the bytes; other seeds give other functions. */
 static inline uint64_t sim_hash(const void *bytes, size_t length, uint64_t seed)
 {
     const unsigned char *byte = bytes;

@@ -16,6 +16,7 @@ struct sim_pci_address sim_pci_address(unsigned gpu);
 /* The GPU at "0000:07:00.0", "00000000:07:00.0", "07:00.0" or "0000:07:00": one address.
  * False: none, or no address. */
 bool sim_gpu_by_bus_id(const struct sim_machine *machine, const char *text, unsigned *ret_gpu);
+/* The board's serial number, decimal digits that follow from the machine's seed. */
 void sim_serial(const struct sim_machine *machine, unsigned gpu,
                 char ret[NVML_DEVICE_SERIAL_BUFFER_SIZE]);
 /* "3g.20gb", or "1c.3g.20gb" for a compute instance narrower than its GPU instance. */

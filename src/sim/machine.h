@@ -119,7 +119,9 @@ const struct mig_profile *sim_gi_profile(const struct sim_gpu *gpu, const struct
  * one has a second profile of one slice, 1_SLICE beside 1_SLICE_REV1, with the multiprocessors
  * of a plain 1g (NVIDIA/go-nvlib#85; mig-parted makes its 1g.10gb with it). */
 int sim_ci_profile_count(const struct mig_profile *profile);
+/* The one at a position below the count; never NULL. */
 const struct mig_ci_profile *sim_ci_profile_at(const struct mig_profile *profile, int index);
+/* The profile of a compute instance that is there. */
 const struct mig_ci_profile *sim_ci_profile(const struct sim_gpu *gpu, const struct sim_gi *gi,
                                             const struct sim_ci *ci);
 /* The profile id that calls use: the table's, or 128 + enum where no source gives one. */
@@ -135,6 +137,7 @@ int sim_ci_count(const struct sim_gi *gi);
 
 /* How many more instances of a profile could be made now. */
 unsigned sim_gi_capacity(const struct sim_gpu *gpu, int profile);
+/* How many more compute instances of a profile could be made now. */
 unsigned sim_ci_capacity(const struct sim_gpu *gpu, const struct sim_gi *gi, int ci_profile);
 
 /* What the driver would choose without a placement: the free start after which the most
@@ -149,8 +152,11 @@ nvmlReturn_t sim_gi_create(struct sim_machine *machine, unsigned gpu, int profil
                            unsigned *ret_id);
 /* IN_USE while a compute instance or a process is on it. */
 nvmlReturn_t sim_gi_destroy(struct sim_machine *machine, unsigned gpu, unsigned gi);
+/* start: a compute slice inside the GPU instance, or MIG_START_ANY. INSUFFICIENT_RESOURCES when
+ * there is no room. */
 nvmlReturn_t sim_ci_create(struct sim_machine *machine, unsigned gpu, unsigned gi,
                            int ci_profile, int start, unsigned *ret_id);
+/* IN_USE while a process is on it. */
 nvmlReturn_t sim_ci_destroy(struct sim_machine *machine, unsigned gpu, unsigned gi,
                             unsigned ci);
 
@@ -169,6 +175,8 @@ nvmlReturn_t sim_gpu_reset(struct sim_machine *machine, unsigned gpu, bool held)
  * process left; the mode stays only on boards that keep it. */
 void sim_reboot(struct sim_machine *machine);
 
+/* Appends an event with the next sequence number, in place of the oldest when the ring is
+ * full. */
 void sim_add_event(struct sim_machine *machine, const struct sim_event *event);
 /* IN_USE-free bookkeeping of processes: false when the table is full. */
 bool sim_add_process(struct sim_machine *machine, const struct sim_process *process);

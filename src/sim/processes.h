@@ -21,18 +21,22 @@ void sim_settle(struct sim_machine *machine, int64_t now_ns);
 
 /* Percent of the board, of a GPU instance, or of a compute instance that is busy. */
 double sim_gpu_busy_percent(const struct sim_machine *machine, unsigned gpu);
+/* Percent of a GPU instance that is busy. */
 double sim_gi_busy_percent(const struct sim_machine *machine, unsigned gpu, unsigned gi);
 /* Bytes used by processes on the GPU (gi NVML_NO_INSTANCE_ID) or on the instance. */
 uint64_t sim_used_memory(const struct sim_machine *machine, unsigned gpu, unsigned gi);
 
+/* Power now, mW, by the model above. */
 uint32_t sim_power_mw(const struct sim_machine *machine, unsigned gpu);
-/* Temperature and clock follow the same load as the power. */
+/* Temperature now, °C; follows the same load as the power. */
 uint32_t sim_temperature_celsius(const struct sim_machine *machine, unsigned gpu);
+/* SM clock now, MHz; follows the same load. */
 uint32_t sim_sm_clock_mhz(const struct sim_machine *machine, unsigned gpu);
 /* Since the driver was loaded, mJ. */
 double sim_energy_mj(const struct sim_machine *machine, unsigned gpu, int64_t now_ns);
 /* Integral of the busy percentage over time, percent × ns. */
 double sim_gpu_activity(const struct sim_machine *machine, unsigned gpu, int64_t now_ns);
+/* The same of a GPU instance. */
 double sim_gi_activity(const struct sim_machine *machine, unsigned gpu, unsigned gi,
                        int64_t now_ns);
 
