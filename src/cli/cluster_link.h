@@ -44,6 +44,7 @@ int cluster_link_open(struct cluster_link *link, const struct cluster_link_optio
                       struct error *err);
 /* Takes the signal that made the loop call on_signal(); false when there is none. */
 bool cluster_link_take_signal(const struct cluster_link *link);
+/* Closes the link; one that was never opened is fine. */
 void cluster_link_done(struct cluster_link *link);
 
 #endif

@@ -32,17 +32,25 @@ struct arm {
 /* The next arm with at least two cells that ran; *position starts at 0. False: no more. */
 bool arm_next(const struct bench_cells *cells, enum arm_axis axis, size_t *position,
               struct arm *ret_arm);
+/* The cell's place on the axis: batch, tokens, requests a second or compute slices. */
 double arm_value(const struct bench_cell *cell, enum arm_axis axis);
 /* The last cell's figure over the first's. */
 struct ratio_sum arm_growth(const struct arm *arm, const char *figure);
 
-/* Findings (answer_trends.c, answer_modes.c). */
+/* What the findings are, each said once if the cells have it (answer_trends.c, answer_modes.c):
+ * throughput and latency from the smallest batch to the largest. */
 void answer_batches(struct answer *answer);
+/* Time from the shortest sequence to the longest. */
 void answer_sequences(struct answer *answer);
+/* Latency from the lowest rate of an open loop to the highest. */
 void answer_rates(struct answer *answer);
+/* Throughput from the smallest slice to the largest, per compute slice too. */
 void answer_slices(struct answer *answer);
+/* Slices of their own against processes that share one GPU, by way of sharing. */
 void answer_sharing(struct answer *answer);
+/* A slice beside others at work against the same slice alone. */
 void answer_neighbours(struct answer *answer);
+/* The GPU without MIG against its largest slice. */
 void answer_whole(struct answer *answer);
 
 #endif

@@ -29,7 +29,10 @@ struct bench_cells {
 /* How many slices were measured together in a cell of the document; at least 1. */
 int bench_cell_instances(const json_t *cell);
 
+/* The cells of a checked result document, in its order. Texts are borrowed from the document,
+ * which must outlive them. */
 struct bench_cells bench_cells_read(const json_t *document);
+/* Frees the list. */
 void bench_cells_done(struct bench_cells *cells);
 
 /* Geometric mean of a figure over the runs that count: VALID ones, where there is none those
@@ -56,7 +59,11 @@ struct ratio_pair {
     const struct bench_cell *a, *b;
     double a_factor, b_factor; /* 0: 1 */
 };
+/* Adds the ratio of a's figure to b's, each multiplied by its own factor before; nothing when
+ * one of them has none above 0. */
 void ratio_sum_add(struct ratio_sum *sum, const struct ratio_pair *pair, const char *figure);
+/* The geometric mean of the ratios added, with its 95 % interval (Welch-Satterthwaite degrees
+ * of freedom over all pairs). */
 struct ratio ratio_sum_mean(const struct ratio_sum *sum);
 
 #endif

@@ -37,14 +37,18 @@ struct results {
 
 /* document must outlive the results. */
 void results_init(struct results *results, const json_t *document);
+/* Frees names and groups. */
 void results_done(struct results *results);
 
-/* Where a cell stands: its series (0 when there is one), the name on the axis, its group. */
+/* The series that a cell stands in, from 0; 0 when there is one. */
 int result_series(struct results *results, const json_t *cell);
+/* The name on the axis at which a cell stands; in the arena. */
 const char *result_category(struct results *results, const json_t *cell);
+/* The group of charts that a cell belongs to; "" when there is one. */
 const char *result_group(struct results *results, const json_t *cell);
 /* What the series is called; NULL when there is one. */
 const char *result_series_name(const struct results *results, size_t series);
+/* How many series there are; at least 1. */
 size_t result_series_count(const struct results *results);
 /* All that varies, of this cell: for tables. */
 const char *result_name(struct results *results, const json_t *cell);

@@ -61,8 +61,11 @@ struct autopilot_decision {
 int autopilot_hours_parse(const char *text, struct autopilot_hours *ret_hours,
                           struct error *err);
 
+/* No look has been made. services, rows and the list of quiet hours are borrowed and must
+ * outlive it. */
 void autopilot_init(struct autopilot *autopilot, const struct autopilot_settings *settings,
                     struct service_set *services, const struct measurement_set *rows);
+/* Frees what autopilot_init() made: what was borrowed stays the caller's. */
 void autopilot_done(struct autopilot *autopilot);
 
 /* One look: the arrival rate of each service of the set, in its order; NAN: not known. */
@@ -71,6 +74,7 @@ void autopilot_observe(struct autopilot *autopilot, const double *rates_rps);
  * done with autopilot_decision_done(). */
 int autopilot_decide(struct autopilot *autopilot, const struct plan *current, int minute,
                      struct autopilot_decision *ret_decision, struct error *err);
+/* Frees plan and reason. */
 void autopilot_decision_done(struct autopilot_decision *decision);
 
 #endif

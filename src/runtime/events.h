@@ -23,6 +23,8 @@ struct events {
     unsigned long long count; /* ever */
 };
 
+/* Adds an event with the time of now, in place of the oldest when EVENTS_KEPT are there, and
+ * writes it to the log. Text beyond EVENT_TEXT_SIZE is cut. */
 void events_add(struct events *events, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The kept ones, oldest first; a new reference. */

@@ -28,11 +28,13 @@ struct keeper {
     json_t *training_live; /* what training says in KEY.live; NULL: nothing */
 };
 
-/* Members of the spec; NULL and 0 where absent. */
+/* A text of the spec, borrowed; NULL when it has none under key. */
 const char *keeper_text(const struct keeper *keeper, const char *key);
+/* A number of the spec; 0 when it has none under key. */
 double keeper_number(const struct keeper *keeper, const char *key);
 /* Writes KEY.live. */
 int keeper_say_live(const struct keeper *keeper, struct error *err);
+/* Appends what the server says to the unit's log; what cannot be written is lost. */
 void keeper_write_log(const struct keeper *keeper, const char *bytes, size_t length);
 
 /* Trains in the slice until SIGTERM; what keeper_run() returns. */

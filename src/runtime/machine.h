@@ -26,8 +26,11 @@ struct machine {
     VEC(struct machine_gpu) gpus;
 };
 
+/* Opens the driver: driver "nvml", "sim" or NULL (gpu_driver_kind_get()), library NULL:
+ * searched for. No GPU is taken. E_MISSING, E_USAGE. */
 int machine_open(struct machine *machine, const char *driver, const char *library,
                  struct error *err);
+/* Closes the driver; what was taken stays as it is. */
 void machine_done(struct machine *machine);
 
 /* Index of the GPU that carries out `id`, or -1. */
@@ -39,6 +42,7 @@ int machine_take(struct machine *machine, const char *id, const struct mig_board
                  int *ret_gpu, struct error *err);
 /* As the journal says it was. */
 int machine_retake(struct machine *machine, const json_t *record, struct error *err);
+/* The journal's record of a GPU that was taken, a new reference. */
 json_t *machine_gpu_to_json(const struct machine_gpu *gpu);
 
 /* Brings every GPU of the plan to its layout in one go; instances that are there stay. */

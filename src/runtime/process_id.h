@@ -16,6 +16,7 @@ struct process_id {
 
 /* False when there is no such process, or it has ended and is not reaped yet. */
 bool process_id_of(pid_t pid, struct process_id *ret_id);
+/* Whether that very process is there and no zombie. */
 bool process_id_alive(const struct process_id *id);
 /* Sends a signal when it is still that process. */
 void process_id_signal(const struct process_id *id, int signal_number);
@@ -24,6 +25,7 @@ bool process_id_wait(const struct process_id *id, int64_t timeout_ns);
 
 /* {"pid": N, "start": TICKS}; reading gives {0, 0} for anything else. */
 json_t *process_id_to_json(const struct process_id *id);
+/* Reads what process_id_to_json() wrote; {0, 0} for anything else. */
 struct process_id process_id_from_json(const json_t *json);
 
 #endif

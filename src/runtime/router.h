@@ -53,15 +53,19 @@ struct router_statistics {
     VEC(struct router_server) servers;
     VEC(struct router_backend) backends;
 };
+/* Frees the lists. */
 void router_statistics_done(struct router_statistics *statistics);
 
+/* A router that is not started. folder is copied, address borrowed. */
 void router_init(struct router *router, const char *folder, const char *address, int port);
+/* Frees names; HAProxy goes on. */
 void router_done(struct router *router);
 
 /* Adopts the HAProxy that the state folder names while it lives, else starts one and waits
  * until it answers. *ret_adopted may be NULL. E_MISSING without HAProxy, E_IO when the port
  * is taken. */
 int router_start(struct router *router, bool *ret_adopted, struct error *err);
+/* Whether its HAProxy process is there. */
 bool router_alive(const struct router *router);
 /* Ends it: outstanding requests are cut after the grace. */
 void router_stop(struct router *router);
@@ -82,6 +86,7 @@ struct router_target {
 };
 /* Adds and enables a server; one of that name is replaced. */
 int router_add(struct router *router, const struct router_target *target, struct error *err);
+/* Changes a server's weight, 1 … ROUTER_WEIGHT_MAX. */
 int router_weigh(struct router *router, int backend, const char *name, int weight,
                  struct error *err);
 /* No new requests from now on. */
@@ -89,6 +94,8 @@ int router_drain(struct router *router, int backend, const char *name, struct er
 /* Takes it out at once. A server that is not there is removed. */
 int router_remove(struct router *router, int backend, const char *name, struct error *err);
 
+/* Reads states and counters of all servers and appends them to *ret_statistics, which
+ * router_statistics_done() frees. */
 int router_read(struct router *router, struct router_statistics *ret_statistics,
                 struct error *err);
 
@@ -97,7 +104,9 @@ int router_pool_number(const char *name, const char **ret_end);
 
 /* Private: router_config.c */
 int router_write_config(const struct router *router, struct error *err);
+/* Writes services.map, whole or not at all: which backend each service has after a restart. */
 int router_write_map(const struct router *router, struct error *err);
+/* Sends one command to HAProxy's socket and appends its whole answer. */
 int router_ask(const struct router *router, const char *command, struct str *ret_answer,
                struct error *err);
 

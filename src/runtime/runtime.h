@@ -100,32 +100,46 @@ void runtime_abandon(struct runtime *runtime);
 
 /* ---- between the files of this folder --------------------------------------------- */
 
+/* "starting", "serving", "changing", "ending", "ended". */
 const char *runtime_phase_name(enum runtime_phase phase);
+/* The settings' entry of a service's model, borrowed; NULL: none. */
 const json_t *runtime_model(const struct runtime *runtime, const char *service);
+/* The latency objective of a service, ms; NAN: none. */
 double runtime_objective_ms(const struct runtime *runtime, const char *service);
 /* Whether its models say that it trains. */
 bool runtime_is_training(const struct runtime *runtime, const char *service);
 /* Whether it does what it is there for: answers requests, or trains. */
 bool runtime_unit_works(const struct unit *unit);
+/* Sum of the rates of the service's units that answer and are not drained. */
 double runtime_capacity_rps(const struct runtime *runtime, const char *service);
+/* The unit on this GPU (of the machine) at this memory unit, borrowed; NULL: none. */
 struct unit *runtime_find_unit(const struct runtime *runtime, int gpu, int start);
 /* The unit of a plan's or transition's instance; want is UNIT_SERVE. */
 struct unit *runtime_add_unit(struct runtime *runtime, int gpu, const struct plan *plan,
                               const struct plan_instance *instance);
+/* Frees a unit that has no process any more. */
 void runtime_remove_unit(struct runtime *runtime, struct unit *unit);
+/* Appends a record to the journal, synced, and drops the reference. E_IO. */
 int runtime_record(struct runtime *runtime, json_t *record_stolen, struct error *err);
+/* Takes the journal in: plan, GPUs, a change under way. E_NOT_FOUND for an empty one; E_INPUT
+ * for a record that cannot be read. */
 int runtime_replay(struct runtime *runtime, struct error *err);
 /* The journal shortened to what is so now. */
 int runtime_compact(struct runtime *runtime, struct error *err);
 
+/* A change none of whose actions has begun. Takes over what is in transition and plan;
+ * started_unix_s is wall time, seconds. */
 struct change *change_new(const struct transition *stolen, const struct plan *to_stolen,
                           double started_unix_s);
+/* NULL is fine; units and GPUs stay as they are. */
 void change_free(struct change *change);
 /* What a begun action makes of the units. */
 void change_enact(struct runtime *runtime, int action);
+/* Notes an action as begun and done; what a stop has ended is forgotten. */
 void change_settle(struct runtime *runtime, int action);
 /* GPUs for the ids that no GPU has yet. */
 int change_take_gpus(struct runtime *runtime, struct error *err);
+/* Begins what may begin, settles what is done, and ends the change when all is. */
 void change_tick(struct runtime *runtime, int64_t now_ns);
 
 /* The keeper's spec of a unit, a new reference. */

@@ -34,6 +34,7 @@ double timeline_wall_s(void);
 /* Owns its arrays; timeline_done() it. */
 void timeline_init(struct timeline *timeline, const struct transition *transition,
                    double started_unix_s);
+/* Frees the arrays. */
 void timeline_done(struct timeline *timeline);
 /* Seconds since the change began. */
 double timeline_now_s(const struct timeline *timeline);

@@ -45,7 +45,9 @@ struct traffic_summary {
     double attainment; /* share of the window's answered within the objective; NAN: none */
 };
 
+/* Nothing is read yet, and no backend has an objective. */
 void traffic_init(struct traffic *traffic);
+/* Closes the connection and frees the samples. */
 void traffic_done(struct traffic *traffic);
 /* Reads from now on what the HAProxy of this state folder logs. */
 void traffic_open(struct traffic *traffic, const char *folder);
@@ -53,6 +55,7 @@ void traffic_open(struct traffic *traffic, const char *folder);
 void traffic_receive(struct traffic *traffic, int64_t now_ns);
 /* One line of the log; others are passed over. */
 void traffic_note(struct traffic *traffic, const char *line, int64_t now_ns);
+/* Figures of the last TRAFFIC_WINDOW_NS before now_ns, of at most TRAFFIC_SAMPLES requests. */
 void traffic_summarise(const struct traffic *traffic, int backend, int64_t now_ns,
                        struct traffic_summary *ret_summary);
 /* A backend that now serves another service starts from nothing. */
