@@ -14,6 +14,9 @@
 /* A replay is a sample: what it says is taken as wrong only beyond this many errors. */
 static const double ERRORS_ALLOWED = 4.5;
 
+/* Below this a request hardly ever comes: no slice that serves at all holds so little. */
+static const double RATE_LEAST_RPS = 1e-6;
+
 /* How far from the highest rate a promise may be, and the latency from the predicted one:
  * above by what a numeric method may err, below by the contract's 0.1%, rounded down. */
 struct margins {
@@ -204,6 +207,12 @@ void check_queue(struct check *check, const struct service *service,
         check_violation(check, "latency", place,
                         "latency_ms is %g, expected at most the objective, %g",
                         instance->latency_ms, service->latency_ms);
+    /* Between arrivals so far apart neither the law nor the replay can reckon. */
+    if (instance->rate_rps < RATE_LEAST_RPS) {
+        check_violation(check, "rate", place, "rate_rps is %g, expected at least %g",
+                        instance->rate_rps, RATE_LEAST_RPS);
+        return;
+    }
     int wrong = judge_queue_once(check, service, row, instance);
     if (wrong & RATE_TOO_HIGH)
         check_violation(check, "rate", place,

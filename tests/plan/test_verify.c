@@ -428,12 +428,40 @@ static void refuses_rates_the_queue_cannot_keep(void **state)
     inputs_done(&inputs);
 }
 
+/* Rates at which the next request never comes: no replay can be made of them. */
+static void refuses_rates_of_next_to_nothing(void **state)
+{
+    static const double rates_rps[] = {0, 5e-324, 1e-300, 1e-12};
+    static const char replayed_csv[] =
+        "model,board,slice,batch,procs,throughput_rps,latency_ms_p90,memory_mib,task,status\n"
+        "b,a100-40gb,4g,2,2,70,90,9000,inference,ok\n";
+    static const char queue_yaml[] =
+        "services:\n- {name: x, model: b, rate_rps: 10, latency_ms: 300, percentile: 90}\n";
+    struct inputs inputs;
+    struct plan plan;
+    struct violations violations;
+    (void)state;
+    inputs_read(&inputs, queue_yaml, replayed_csv);
+    struct plan_request request = plan_request_default(&inputs.services, &inputs.rows);
+    plan_or_fail(&request, &plan);
+    assert_int_equal(plan.gpus.count, 1);
+    for (size_t r = 0; r < sizeof rates_rps / sizeof *rates_rps; r++) {
+        plan.gpus.data[0].instances.data[0].rate_rps = rates_rps[r];
+        assert_true(plan_verify(&plan, &inputs.services, &inputs.rows, &violations) > 0);
+        assert_true(names_rule(&violations, "rate"));
+        violations_done(&violations);
+    }
+    plan_done(&plan);
+    inputs_done(&inputs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_every_planted_fault),
         cmocka_unit_test(refuses_services_short_by_a_thousandth),
         cmocka_unit_test(refuses_rates_the_queue_cannot_keep),
+        cmocka_unit_test(refuses_rates_of_next_to_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
