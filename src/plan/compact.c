@@ -31,6 +31,7 @@ static double count_limit(const struct problem *problem, int service, int slot)
 static void add_columns(const struct problem *problem, const struct pattern_list *patterns,
                         struct milp *milp)
 {
+    assert(milp->objective.count == 0);
     for (int i = 0; i < problem->service_count; i++)
         for (int s = 0; s < problem->slot_count; s++)
             milp_add_column(milp, 0, count_limit(problem, i, s), 0, true);
@@ -77,13 +78,15 @@ static void add_covers(const struct problem *problem, const struct compact_optio
         double demand_rps = problem->demand_rps[i];
         if (problem->dropped[i])
             continue;
-        if (problem->instances_min[i] > 1 || (demand_rps == 0 && problem->instances_min[i])) {
+        if (problem->instances_min[i] > 1 || (demand_rps <= 0 && problem->instances_min[i])) {
             int row = milp_add_row(milp, problem->instances_min[i], INFINITY);
             for (int s = 0; s < problem->slot_count; s++)
                 if (problem_option(problem, i, s)->row >= 0)
                     milp_set(milp, row, x_column(problem, i, s), 1);
         }
-        if (demand_rps == 0)
+        /* Below zero under spread alone, where fixed instances give more than the rate: there
+         * is no row for that, so the model is a relaxation, and its bound still holds. */
+        if (demand_rps <= 0)
             continue;
         int row = milp_add_row(milp, 1, INFINITY);
         for (int s = 0; s < problem->slot_count; s++)
