@@ -28,6 +28,7 @@ void pattern_list_init(struct pattern_list *list, const struct problem *problem)
             list->price[list->count++] = kind->price;
         }
     }
+    assert((size_t)list->count == total);
 }
 
 void pattern_list_done(struct pattern_list *list)

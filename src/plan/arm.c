@@ -79,6 +79,7 @@ static void fill_needs(struct arm *arm)
             if (option->row >= 0 && option->rate_rps > most)
                 most = option->rate_rps;
         }
+        /* Without its largest instance a spread service must still have its rate. */
         if (need > 0 && problem->services->services.data[i].spread != SPREAD_NONE)
             need += most;
         arm->need_rps[i] = problem->dropped[i] || need < 0 ? 0 : need;
@@ -144,6 +145,7 @@ bool arm_is_late(const struct arm *arm)
 
 void arm_state_init(struct arm_state *state, const struct arm *arm)
 {
+    assert(arm->need_rps);
     state->completion = xcalloc((size_t)arm->service_count + 1, sizeof *state->completion);
     state->used = xcalloc(arm->problem->kinds.count + 1, sizeof *state->used);
     for (int i = 0; i < arm->service_count; i++)
@@ -247,6 +249,7 @@ void arm_plan_state(const struct arm *arm, const struct arm_plan *plan, struct a
 /* Whether a slot fits on a GPU beside its instances; full GPUs are told by their slices. */
 static bool has_room(const struct arm *arm, const struct solution_gpu *gpu, int slot)
 {
+    assert(gpu->kind >= 0 && gpu->count >= 0);
     int slices = arm_slices(arm, slot), most = arm->problem->slots[slot].board->compute_slices;
     for (int k = 0; k < gpu->count; k++)
         slices += arm_slices(arm, gpu->items[k].slot);
@@ -364,6 +367,7 @@ static int largest_share(const struct arm *arm, int service)
 static bool add_apart(const struct arm *arm, struct arm_plan *plan, struct arm_state *state,
                       int service)
 {
+    assert(service >= 0 && service < arm->service_count);
     int slot = largest_share(arm, service), kind = slot < 0 ? -1 : find_kind(arm, state, slot);
     if (kind < 0)
         return false;
@@ -379,6 +383,7 @@ static bool add_apart(const struct arm *arm, struct arm_plan *plan, struct arm_s
 static bool can_spread(const struct arm *arm, const struct arm_plan *plan,
                        double *ret_largest_rps)
 {
+    assert(ret_largest_rps);
     CLEANUP(arena_done) struct arena arena = {0};
     struct solution trial = {0};
     for (size_t g = 0; g < plan->gpus.count; g++)

@@ -123,6 +123,7 @@ static void fill_alone(const struct arm *arm, preference prefers, struct arm_pla
 /* The smallest slot kind of a board that a service can use; -1: none. */
 static int smallest_on(const struct arm *arm, int service, const struct mig_board *board)
 {
+    assert(service >= 0 && service < arm->service_count);
     int best = -1;
     for (int s = 0; s < arm->slot_count; s++)
         if (arm->problem->slots[s].board == board && arm_share(arm, service, s) > 0 &&
@@ -134,6 +135,7 @@ static int smallest_on(const struct arm *arm, int service, const struct mig_boar
 /* How many of one slot a GPU of the kind holds. */
 static int most_on(const struct arm *arm, int kind, int slot)
 {
+    assert(kind >= 0 && slot >= 0 && slot < arm->slot_count);
     int most = 0;
     for (size_t p = 0; p < arm->patterns.count; p++)
         for (int k = 0; k < arm->patterns.data[p].slot_count; k++)

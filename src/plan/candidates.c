@@ -232,6 +232,7 @@ static void add_top(struct tops *tops, int service, double worth)
 /* By slot kind; one pass over the services, instead of one for each slot of each pattern. */
 static void find_tops(const struct arm *arm, const struct arm_state *state, struct tops *tops)
 {
+    assert(arm->slot_count <= PROBLEM_SLOTS_MAX);
     for (int s = 0; s < arm->slot_count; s++)
         tops[s].count = 0;
     for (int i = 0; i < arm->service_count; i++) {
@@ -258,6 +259,7 @@ static bool has_service(const struct tally *tally, int service)
 static int neediest(const struct arm *arm, const struct arm_state *state, int slot,
                     const struct tally *tally, const struct tops *tops)
 {
+    assert(slot >= 0 && slot < arm->slot_count);
     int best = -1;
     double best_worth = 0;
     for (int n = 0; n < tally->count; n++) {

@@ -88,6 +88,7 @@ static int count_kept(const struct changer *changer, const bool *keep)
 /* Whether the trial set can be kept at the cost; if so, and it keeps more, it is the best. */
 static bool try_set(struct changer *changer)
 {
+    assert(changer->keep && changer->trial);
     struct pinned_problem pinned;
     CLEANUP(solution_done) struct solution rest = {0};
     if (is_late(changer))
@@ -308,6 +309,7 @@ static void keep_in_stages(struct changer *changer, const struct keep_model *mod
 /* The most instances that can stay at this cost; -1 when nothing was found. */
 static int keep_at_cost(struct changer *changer, double cost_max)
 {
+    assert(!isnan(cost_max));
     CLEANUP(keep_model_done) struct keep_model model;
     bool modelled = keep_model_init(&model, changer->problem, &changer->old, cost_max);
     changer->bound = modelled ? keep_model_bound(&model) : changer->old.instance_count;
@@ -360,6 +362,7 @@ static int moves_at_cost(struct changer *changer, double cost)
 /* The least cost within max_moves, by halving; NAN when even all in place is too dear. */
 static double limit_moves(struct changer *changer, double least, double all)
 {
+    assert(changer->problem->max_moves >= 0);
     double low = least, high = all;
     for (int n = 0; n < LIMITED_COSTS && changer->problem->max_moves > 0; n++) {
         double middle = (low + high) / 2;
@@ -397,6 +400,7 @@ static double price_moves(struct changer *changer, double least, double all)
 /* A plan that costs more than the least and moves less. */
 static void weigh_moves(struct changer *changer, double least, struct solution *solution)
 {
+    assert(solution->feasible);
     const struct problem *problem = changer->problem;
     double all = cost_of_all(changer);
     if (!isfinite(all)) { /* some must move: the least cost is all there is to offer */

@@ -14,6 +14,7 @@
 /* Whether the items that stay, beside what is taken, leave room for the others. */
 static bool can_place(const struct problem *problem, const struct solution_gpu *gpu)
 {
+    assert(gpu->count >= 0 && gpu->count <= MIG_INSTANCES_MAX);
     const struct problem_kind *kind = &problem->kinds.data[gpu->kind];
     struct mig_layout existing = kind->taken, request = {0}, placed;
     for (int i = 0; i < gpu->count; i++) {

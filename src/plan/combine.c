@@ -239,6 +239,7 @@ static double shortage_of(const struct combine *combine, const int *spare)
 /* The table's place of a vector: of the node that has it, or a free one. */
 static size_t table_find(const struct combine *combine, const int *spare)
 {
+    assert(combine->table);
     size_t at = hash_row(spare, combine->slots) & (TABLE_SIZE - 1);
     while (combine->table[at] && memcmp(spare_of(combine, combine->table[at] - 1), spare,
                                         (size_t)combine->slots * sizeof *spare) != 0)
@@ -404,6 +405,7 @@ static double present_worth(const struct combine *combine)
     for (size_t k = 0; k < balance->problem->kinds.count; k++)
         if (balance->problem->kinds.data[k].stock != PROBLEM_UNLIMITED)
             worth += (double)balance->stock_left[k] * combine->dual->stock_price[k];
+    assert(!isnan(worth));
     return worth;
 }
 

@@ -245,6 +245,7 @@ static int add_planes(struct ascent *ascent, const double *solution)
 
 static void keep_if_better(struct ascent *ascent, double bound)
 {
+    assert(!isnan(bound));
     if (bound <= ascent->best_bound)
         return;
     ascent->best_bound = bound;
@@ -294,6 +295,7 @@ static double ascend(struct ascent *ascent, double gap)
  * each plane gets its share of them. */
 static void choose_starts(const struct ascent *ascent, const double *weights, int *start)
 {
+    assert(ascent->planes.count > 0);
     size_t slots = (size_t)ascent->slots;
     double *left = xcalloc(ascent->planes.count + 1, sizeof *left);
     for (size_t p = 0; p < ascent->planes.count; p++) {

@@ -184,6 +184,7 @@ static bool try_cost(struct exact *exact, double cost_max, int tries)
 static double cost_step(const struct exact *exact)
 {
     double step = fmax(exact->quantum, exact->bound * 1e-4);
+    assert(step >= 0);
     return exact->quantum > 0 ? ceil(step / exact->quantum - 1e-9) * exact->quantum : step;
 }
 
@@ -306,6 +307,7 @@ static bool is_short_of_stock(struct exact *exact)
 
 static void prepare(struct exact *exact)
 {
+    assert(!exact->covers);
     const struct problem *problem = exact->problem;
     pattern_list_init(&exact->patterns, problem);
     aggregate_init(&exact->best, problem, &exact->patterns);
@@ -324,6 +326,7 @@ static void prepare(struct exact *exact)
 
 static void raise_bound(struct exact *exact)
 {
+    assert(exact->covers);
     double scale = exact->quantum > 0 ? exact->quantum : 1;
     dual_solve(
         exact->problem, &exact->patterns, exact->covers,
@@ -357,6 +360,7 @@ static bool needs_too_many(const struct exact *exact)
  * the next whole number anyway, which readers of the document do themselves. */
 static double stated_bound(struct exact *exact)
 {
+    assert(!isnan(exact->bound));
     double raised = round_up(exact, exact->bound);
     if (exact->quantum == 1 || exact->quantum == 0 || raised <= exact->bound)
         return exact->bound;
@@ -385,6 +389,7 @@ int exact_solve_free(const struct problem *problem, const struct solver_settings
         find_spread_plan(&exact);
     else
         find_plan(&exact);
+    /* Any plan is better than none when time has run out. */
     if (!exact.has_best && exact.out_of_time) {
         exact.hasty = true;
         find_plan(&exact);
@@ -428,6 +433,7 @@ bool exact_reach(const struct problem *problem, const struct solver_settings *se
 static int exact_solve(const struct problem *problem, const struct solver_settings *settings,
                        struct solution *ret_solution, struct error *err)
 {
+    assert(settings->clock || !isfinite(settings->budget_s));
     bool limited = isfinite(settings->budget_s);
     int64_t start_ns = limited ? clock_now_ns(settings->clock) : 0;
     int rc = exact_solve_free(problem, settings, ret_solution, err);

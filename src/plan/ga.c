@@ -112,6 +112,7 @@ static struct solution_item *draw_instance(struct rng *rng, struct arm_plan *pla
 static void mutate(struct breeding *breeding, struct rng *rng, struct arm_plan *plan)
 {
     double share = breeding->arm->parameters->ga_swaps;
+    assert(share >= 0 && share <= 1);
     size_t pairs = (size_t)(share * (double)count_instances(plan));
     for (; pairs > 0 && plan->gpus.count > 0; pairs--) {
         struct solution_item *a = draw_instance(rng, plan), *b = draw_instance(rng, plan);
@@ -187,6 +188,7 @@ static void split_bulk(struct breeding *breeding, struct arm_plan *plan)
 /* Both phases; *first gets phase 1's plan. */
 static void run_phases(const struct arm *arm, struct arm_plan *first, struct arm_plan *plan)
 {
+    assert(arm->parameters->ga_population >= 1);
     struct breeding breeding = {.arm = arm,
                                 .settings = arm->settings,
                                 .population = (int)arm->parameters->ga_population,

@@ -95,6 +95,7 @@ static void count_slots(const struct keep_model *model, const struct keep_column
 static bool is_dominated(const struct keep_model *model, const struct keep_column *column,
                          size_t first)
 {
+    assert(first <= model->columns.count);
     int mine[PROBLEM_SLOTS_MAX], other[PROBLEM_SLOTS_MAX];
     count_slots(model, column, mine);
     for (size_t c = first; c < model->columns.count; c++) {
@@ -161,6 +162,7 @@ static int cell(const struct keep_model *model, int service, int slot)
 
 static void add_columns(struct keep_model *model)
 {
+    assert(!model->kept_column && model->milp.objective.count == 0);
     const struct problem *problem = model->problem;
     struct milp *milp = &model->milp;
     int cells = problem->service_count * problem->slot_count;
@@ -301,6 +303,7 @@ static void add_links(struct keep_model *model)
 bool keep_model_init(struct keep_model *model, const struct problem *problem,
                      struct old_plan *old, double cost_max)
 {
+    assert(!isnan(cost_max));
     *model = (struct keep_model){.problem = problem, .old = old};
     if (old->gpu_count > GPUS_MAX)
         return false;
@@ -422,6 +425,7 @@ static double cheapest_whole(const struct keep_model *model, int service,
  * at the relaxation's prices; returns how many. */
 static int add_cuts(struct keep_model *model, const double *values, const double *duals)
 {
+    assert(values && duals);
     const struct problem *problem = model->problem;
     struct cut_prices prices;
     int added = 0;
@@ -471,6 +475,7 @@ int keep_model_bound(struct keep_model *model)
  * than there are instances. */
 void keep_model_read(const struct keep_model *model, const double *values, bool *keep)
 {
+    assert(values && keep);
     const struct old_plan *old = model->old;
     int cells = model->problem->service_count * model->problem->slot_count;
     int *left = xcalloc((size_t)cells + 1, sizeof *left);

@@ -122,6 +122,7 @@ static double reward_of(struct tree *tree, double cost)
 
 static void remember_best(struct tree *tree, double cost)
 {
+    assert(!isnan(cost));
     if (!(cost < tree->best_cost))
         return;
     tree->best_cost = cost;
@@ -135,6 +136,7 @@ static void remember_best(struct tree *tree, double cost)
 /* One playout from `root`: down the tree, one node further, then by the pools. */
 static void play(struct tree *tree, const struct arm_state *start, int root)
 {
+    assert(root >= 0 && (size_t)root < tree->nodes.count);
     enum { DEPTH_MAX = 4096 };
     int line[DEPTH_MAX], depth = 0, at = root;
     double cost = tree->walked_cost;

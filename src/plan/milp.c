@@ -114,6 +114,7 @@ void milp_solve(const struct milp *milp, const struct milp_limits *limits,
     const double *best = Cbc_numberSavedSolutions(model) > 0 || Cbc_isProvenOptimal(model)
                              ? Cbc_bestSolution(model)
                              : NULL;
+    /* CBC may prove an optimum without having saved a solution: it is in the columns then. */
     if (!best && Cbc_isProvenOptimal(model))
         best = Cbc_getColSolution(model);
     if (best) {

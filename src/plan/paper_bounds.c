@@ -69,6 +69,7 @@ static bool is_base(const struct measurement *row)
 
 static void note_row(struct group *group, const struct measurement *row)
 {
+    assert(row->status == STATUS_OK);
     int slices = slices_of(row->board, row->profile);
     if (!group->smallest || slices < slices_of(row->board, group->smallest->profile))
         group->smallest = row;

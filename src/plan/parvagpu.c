@@ -105,6 +105,7 @@ static void copy_plan(struct arm_plan *to, const struct arm_plan *from)
 /* The small segments (at most two slices) of a service, the most efficient first. */
 static int small_segments(const struct arm *arm, int service, int ret_slots[])
 {
+    assert(service >= 0 && service < arm->service_count);
     int count = 0;
     for (int s = 0; s < arm->slot_count; s++) {
         double value = arm_share(arm, service, s) / arm_slices(arm, s);

@@ -60,6 +60,7 @@ static bool fits(const struct walk *walk)
 
 static void keep(struct walk *walk)
 {
+    assert(walk->slot_count > 0);
     size_t width = (size_t)walk->problem->slot_count, first = walk->rows.count;
     for (size_t i = 0; i < width; i++)
         vec_add(&walk->rows, 0);

@@ -135,6 +135,7 @@ void old_plan_done(struct old_plan *old)
 void old_plan_patterns(struct old_plan *old, const struct problem *problem,
                        struct problem_kind *kind)
 {
+    assert(kind->board);
     for (size_t k = 0; k < old->known.count; k++) {
         const struct problem_kind *known = &old->known.data[k];
         if (known->board != kind->board || !mig_layout_equal(&known->taken, &kind->taken))
@@ -182,6 +183,7 @@ static bool has_pinned(const struct pinned_problem *pinned, int g)
 static int find_like(const struct pinned_problem *pinned, const struct problem_kind *kind,
                      size_t first)
 {
+    assert(first <= pinned->problem.kinds.count);
     for (size_t k = first; k < pinned->problem.kinds.count; k++) {
         const struct problem_kind *other = &pinned->problem.kinds.data[k];
         if (other->board == kind->board && other->part == kind->part &&
@@ -226,6 +228,7 @@ static void take_services(struct pinned_problem *pinned)
 
 static void *copy_array(struct arena *arena, const void *from, size_t count, size_t size)
 {
+    assert(from || count == 0);
     void *copy = arena_alloc(arena, count + 1, size);
     memcpy(copy, from, count * size);
     return copy;
@@ -316,6 +319,7 @@ static void put_back(const struct pinned_problem *pinned, int g, struct solution
 void pinned_problem_expand(const struct pinned_problem *pinned, const struct solution *rest,
                            struct solution *ret_solution)
 {
+    assert(rest != ret_solution);
     size_t kinds = pinned->problem.kinds.count, free_kinds = pinned->base->kinds.count;
     int *next = xcalloc(kinds + 1, sizeof *next);
     ret_solution->feasible = rest->feasible;

@@ -15,6 +15,7 @@
 
 static void add_part(struct problem *problem, const struct fleet_part *part)
 {
+    assert(part->board && part->price >= 0);
     /* The list of GPUs stays the services' own. */
     vec_add(&problem->parts, *part);
 }
@@ -52,6 +53,7 @@ static bool is_fixed_pair(const struct problem *problem, const struct problem_sl
 /* Slot kinds are the pairs that some service can use; the others are dropped. */
 static void build_slots(struct problem *problem, const struct promise_table *table)
 {
+    assert(problem->slot_count == 0);
     size_t pairs = table->pairs.count, services = (size_t)problem->service_count;
     int *kept = xcalloc(pairs + 1, sizeof *kept);
     for (size_t p = 0; p < pairs; p++) {

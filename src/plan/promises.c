@@ -76,6 +76,7 @@ static int pair_compare(const void *a, const void *b)
 /* The pairs, and which of them each row has. */
 static void collect_pairs(struct builder *builder)
 {
+    assert(!builder->row_pair);
     const struct problem *problem = builder->problem;
     struct promise_table *table = builder->table;
     size_t count = problem->rows->rows.count;
@@ -144,6 +145,7 @@ static void group_rows(struct builder *builder)
                                cell)
             i++;
     }
+    assert((size_t)builder->first[builder->models.count * pairs] == used);
 }
 
 /* ---- questions -------------------------------------------------------------------- */
@@ -171,6 +173,7 @@ static void collect_questions(struct builder *builder)
         }
         builder->question_of[i] = (int)at;
     }
+    assert(builder->questions.count <= (size_t)problem->service_count);
     map_done(&known);
 }
 

@@ -273,6 +273,7 @@ static void write_key(struct str *key, char what, const struct search *search, d
 /* The answer remembered under the key; false when there is none. */
 static bool recall(const struct queue_model *model, const struct str *key, double *ret_answer)
 {
+    assert(ret_answer);
     ptrdiff_t known = map_find(&model->known, key->bytes);
     if (known >= 0)
         *ret_answer = model->answers.data[known];
@@ -328,6 +329,7 @@ double queue_share_within(struct queue_model *model, const struct queue_server *
 static double excess_at(struct queue_figure *figure, const struct queue_case *system,
                         struct queue_question *question, double limit_ms)
 {
+    assert(limit_ms > 0);
     question->limit_ms = limit_ms;
     return log(fmax(queue_figure_at(figure, system, question), 1e-12) / question->allowed);
 }

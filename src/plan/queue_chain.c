@@ -59,6 +59,7 @@ void queue_chain_free(struct queue_chain *chain)
 
 static double *reserve(double **memory, size_t *capacity, size_t count)
 {
+    assert(count > 0);
     if (count > *capacity) {
         *memory = xrealloc(*memory, count, sizeof **memory);
         *capacity = count;
@@ -186,6 +187,7 @@ static void band_solve(const struct band *band, double *const *sides, int count)
  * the group (until the next start with n <= unit). */
 static void solve_above(struct queue_chain *chain)
 {
+    assert(chain->top > chain->unit);
     const struct queue_case *system = &chain->system;
     size_t stride = (size_t)chain->top + 1;
     double *above =
@@ -291,6 +293,7 @@ static double move_panel(struct queue_chain *chain, const struct queue_source *s
 static void add_growth(struct queue_chain *chain, const struct queue_source *source,
                        double *flow)
 {
+    assert(source->service_ms > 0);
     const struct queue_case *system = &chain->system;
     double full = queue_last_group(system)->service_ms;
     int panels = (int)(sqrt(system->batch) / 2) + 1;
@@ -377,6 +380,7 @@ static void solve_masses(double into[][QUEUE_GROUPS_MAX], int last, double *mass
 /* Masses of the groups and the law above b, per start. */
 static void solve_groups(struct queue_chain *chain)
 {
+    assert(chain->system.batch > 1 && chain->system.group_count > 0);
     const struct queue_case *system = &chain->system;
     int groups = system->group_count, last = groups - 1;
     size_t width = (size_t)system->batch + 1, stride = (size_t)chain->top + 1;

@@ -74,6 +74,7 @@ static struct queue_case scale_down(const struct queue_case *system,
 static double exact(struct queue_figure *figure, const struct queue_case *system,
                     enum queue_measure measure, double limit_ms)
 {
+    assert(system->procs == 1 || system->batch == 1);
     if (figure->solved_rate != system->rate)
         queue_chain_solve(figure->chain, system);
     figure->solved_rate = system->rate;

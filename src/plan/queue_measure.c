@@ -84,6 +84,7 @@ static struct sums integrate(struct queue_chain *chain, struct queue_value *valu
 static double sum_source(struct queue_chain *chain, struct queue_value *value,
                          const struct queue_source *source)
 {
+    assert(source->service_ms > 0);
     const struct queue_case *system = &chain->system;
     double full = queue_last_group(system)->service_ms, zero = queue_value_zero(value);
     double linear = queue_value_linear(value), sum = 0;
@@ -114,6 +115,7 @@ static double sum_source(struct queue_chain *chain, struct queue_value *value,
 
 static double measure_batches(struct queue_chain *chain, struct queue_value *value)
 {
+    assert(chain->requests_per_start > 0);
     const struct queue_case *system = &chain->system;
     double sum = 0, idle = queue_value_of_batch(value, 0);
     for (int g = 0; g < system->group_count; g++) {
@@ -131,6 +133,7 @@ static double measure_batches(struct queue_chain *chain, struct queue_value *val
 /* P(at least `count` wait) of the chain of c processes. */
 static double waiting_at_least(const struct queue_chain *chain, int count)
 {
+    assert(chain->system.batch == 1);
     int n = count + chain->unit;
     if (count <= 0)
         return 1;

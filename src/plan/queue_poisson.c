@@ -57,6 +57,8 @@ void poisson_set_upto(struct poisson *poisson, double mean, int most)
     if (mean <= DIRECT_MAX)
         mode = 0;
     double inverse = mean > 0 ? 1 / mean : 0;
+    /* Outwards from the mode by the ratio of neighbours: nothing underflows before it is
+     * negligible. */
     values[mode - low] = value;
     int k = mode;
     double next = k + 1, v = value;
@@ -81,6 +83,7 @@ void poisson_done(struct poisson *poisson)
 
 double poisson_at_least(const struct poisson *poisson, int count)
 {
+    assert(poisson->values);
     if (count <= poisson->low)
         return 1;
     double sum = 0;

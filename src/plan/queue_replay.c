@@ -85,6 +85,7 @@ static size_t arrivals_wanted(const struct queue_case *system, bool coarse)
         wanted = ARRIVALS_MAX;
     if (coarse)
         wanted /= COARSE;
+    assert(wanted >= BLOCK);
     return wanted / BLOCK * BLOCK;
 }
 
@@ -133,6 +134,8 @@ double queue_replay_measure(struct queue_replay *replay, const struct queue_case
     size_t count = arrivals_wanted(system, coarse);
     assert(count > (size_t)system->batch);
     make_arrivals(replay, count);
+    /* Times are in mean gaps between arrivals, so that all rates share one stream of
+     * arrivals. */
     struct replay_run run = {.batch = system->batch,
                              .procs = system->procs,
                              .wait = system->wait_ms * system->rate,

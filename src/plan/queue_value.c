@@ -15,6 +15,7 @@
 /* With this many arrivals on the mean a batch of b fills for certain (to 1e-9). */
 static double certain_mean(int batch)
 {
+    assert(batch >= 1);
     return batch + 8 * sqrt(batch) + 16;
 }
 
@@ -43,6 +44,7 @@ static double worth_of_size(const struct queue_value *value, double y, int n, do
 /* Expected worth of unfilled batches (fewer than b), with value->behind set for y. */
 static double worth_partial(const struct queue_value *value, double y)
 {
+    assert(y >= 0);
     const struct queue_case *system = value->system;
     double sum = 0;
     for (int g = 0; g < system->group_count; g++) {
@@ -79,6 +81,7 @@ static double late_full(struct queue_value *value, double y, double z)
 /* Expected worth of full batches whose first request waited y, value->behind set for y. */
 static double worth_full(struct queue_value *value, double y)
 {
+    assert(y >= 0);
     const struct queue_case *system = value->system;
     double total = queue_last_group(system)->total_ms;
     int batch = system->batch;
@@ -91,6 +94,7 @@ static double worth_full(struct queue_value *value, double y)
 /* A batch that starts when its first request has waited y and the process frees. */
 static double worth_at_once(struct queue_value *value, double y, bool may_be_partial)
 {
+    assert(y >= 0);
     const struct queue_case *system = value->system;
     double mean = system->rate * y, certain = certain_mean(system->batch);
     double z = y + queue_last_group(system)->total_ms - value->limit_ms;

@@ -59,6 +59,7 @@ void relaxation_add_rows(struct relaxation *relaxation, const struct milp *milp)
 
 bool relaxation_solve(struct relaxation *relaxation)
 {
+    assert(relaxation->simplex);
     if (relaxation->rows_solved == 0)
         Clp_initialSolve(relaxation->simplex);
     else

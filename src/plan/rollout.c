@@ -45,6 +45,7 @@ static int find_neediest(const struct arm *arm, const struct arm_state *state,
                          struct needy ret_needy[CANDIDATE_SERVICES_MAX])
 {
     int count = 0, most = (int)arm->parameters->mcts_services;
+    assert(most >= 1 && most <= CANDIDATE_SERVICES_MAX);
     for (int i = 0; i < arm->service_count; i++) {
         double missing = arm_missing(state, i);
         int level = missing > 0 ? find_level(arm, missing, i) : 0;

@@ -105,11 +105,13 @@ static bool is_beyond_limit(const struct problem *problem)
         if (!problem->dropped[i] && isfinite(share))
             gpus += fmax(0, problem->demand_rps[i]) * share;
     }
+    assert(gpus >= 0);
     return gpus > PLAN_GPUS_MAX;
 }
 
 static int solve(struct run *run, struct error *err)
 {
+    assert(run->solver);
     solution_done(&run->solution);
     run->solution = (struct solution){.bound_cost = NAN};
     if (is_beyond_limit(&run->problem))
@@ -252,6 +254,7 @@ static int finish(struct run *run, struct plan *ret_plan, struct error *err)
 
 static int run_all(struct run *run, struct plan *ret_plan, struct error *err)
 {
+    assert(!run->order);
     struct problem *problem = &run->problem;
     int rc = problem->infeasible.count == 0 ? solve(run, err) : 0;
     /* Without time to look, nothing is known of the stock. */

@@ -130,6 +130,7 @@ static const char *choose_node(struct seating *seating, int part_index)
 
 static void seat_free(struct seating *seating, size_t g)
 {
+    assert(!seating->seats[g].id);
     struct seat *seat = &seating->seats[g];
     int part = seating->problem->kinds.data[seating->solution->gpus.data[g].kind].part;
     const struct fleet_gpu *gpu = next_listed(seating, part);
@@ -147,6 +148,7 @@ static void seat_free(struct seating *seating, size_t g)
 const struct seat *seats_assign(const struct problem *problem, const struct solution *solution,
                                 struct arena *arena)
 {
+    assert(arena);
     size_t parts = problem->parts.count + 1;
     CLEANUP(seating_done)
     struct seating seating = {

@@ -95,6 +95,7 @@ static struct event pop_event(struct simulation *simulation)
 /* Starts what can start on an instance, then sets the timer for who waits on. */
 static void start_batches(struct simulation *simulation, int index, double now_ms)
 {
+    assert(index >= 0 && (size_t)index < simulation->instances.count);
     struct simulated_instance *instance = &simulation->instances.data[index];
     while (simulated_instance_is_ready(instance, now_ms)) {
         struct event end = {.instance = index, .is_end = true};
@@ -176,6 +177,7 @@ static int route_random(struct simulation *simulation)
 
 static void handle_arrival(struct simulation *simulation, double now_ms)
 {
+    assert(now_ms >= 0);
     int index = simulation->settings->routing == ROUTE_RANDOM ? route_random(simulation)
                                                               : route_least(simulation);
     struct simulated_instance *instance = &simulation->instances.data[index];
@@ -229,6 +231,7 @@ static double next_arrival(struct simulation *simulation, const struct rates *ra
 
 static void simulate(struct simulation *simulation, const struct rates *rates)
 {
+    assert(simulation->instances.count > 0);
     double next_ms = next_arrival(simulation, rates, 0);
     long most = simulation->settings->requests;
     bool more = next_ms < simulation->end_ms;
@@ -283,6 +286,7 @@ static int add_instance(struct simulation *simulation, const struct measurement_
                         const struct service *service, const struct plan_gpu *gpu,
                         const struct plan_instance *planned, struct error *err)
 {
+    assert(planned->batch >= 1 && planned->procs >= 1);
     struct simulated_instance *instance = vec_push(&simulation->instances);
     *instance = (struct simulated_instance){
         .batch = planned->batch,

@@ -24,6 +24,7 @@ static double waiting_at(const struct simulated_instance *instance, size_t index
 
 void simulated_instance_push(struct simulated_instance *instance, double arrival_ms)
 {
+    assert(instance->count <= instance->capacity);
     if (instance->count == instance->capacity) {
         size_t capacity = instance->capacity ? 2 * instance->capacity : 64;
         double *ring = xcalloc(capacity, sizeof *ring);

@@ -156,6 +156,7 @@ static int largest_left(const struct spreader *spreader, int service)
  * survive the loss of that, else 0. */
 static double spread_service(struct spreader *spreader, int service)
 {
+    assert(spreader->problem->services->services.data[service].spread != SPREAD_NONE);
     const struct problem *problem = spreader->problem;
     double total_rps = 0, largest_rps = 0;
     load_standing(spreader, service);
@@ -185,6 +186,7 @@ static void fill_others(struct spreader *spreader)
             for (int k = spreader->counts[i * slots + s]; k > 0; k--) {
                 while (spreader->units[spreader->cursor[s]].labelled)
                     spreader->cursor[s]++;
+                assert(spreader->cursor[s] < spreader->first_unit[s + 1]);
                 label(spreader, &spreader->units[spreader->cursor[s]], i);
             }
         }

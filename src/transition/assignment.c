@@ -58,6 +58,8 @@ static size_t nearest_column(struct search *search, size_t at)
     return nearest;
 }
 
+/* Dijkstra's search over reduced costs for the shortest alternating path from the new row to a
+ * free column: O(rows × columns). */
 static void add_row(struct search *search, int row)
 {
     assert(row >= 1 && (size_t)row <= search->rows);

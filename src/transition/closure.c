@@ -74,6 +74,7 @@ static struct network network_build(struct closure *closure)
                               .level = xcalloc(all, sizeof(int)),
                               .turn = xcalloc(all, sizeof(int)),
                               .queue = xcalloc(all, sizeof(int))};
+    /* -1: no arc yet. */
     memset(network.head, 0xff, all * sizeof(int));
     vec_clear(&closure->arcs);
     for (int i = 0; i < nodes; i++) {
@@ -84,6 +85,7 @@ static struct network network_build(struct closure *closure)
             add_arc(&network, i, network.sink, -weight);
     }
     for (size_t i = 0; i < closure->requires.count; i += 2)
+        /* No finite cut goes through what is required. */
         add_arc(&network, closure->requires.data[i], closure->requires.data[i + 1], UNLIMITED);
     return network;
 }

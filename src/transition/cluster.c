@@ -195,6 +195,7 @@ void cluster_delete_idle(struct cluster *cluster, int index)
  * limit by count is reached; -1: none. */
 static int idle_in_way(const struct cluster *cluster, struct slot slot)
 {
+    assert(slot.gpu >= 0 && (size_t)slot.gpu < cluster->gpus.count);
     const struct cluster_gpu *gpu = &cluster->gpus.data[slot.gpu];
     uint32_t span = slot_span(cluster->transition, slot);
     int any = -1;

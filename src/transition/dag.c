@@ -206,6 +206,7 @@ static int say_how_many(int spares, struct error *err)
 int dag_plan(struct transition *transition, const struct transition_options *options,
              struct error *err)
 {
+    assert(options->times && options->spare >= 0);
     struct work work;
     struct attempt best;
     int rc = work_build(transition, &work, err);

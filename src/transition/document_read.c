@@ -329,6 +329,7 @@ static void heap_push(struct heap *heap, int value)
 
 static int heap_pop(struct heap *heap)
 {
+    assert(heap->count > 0);
     int top = heap->items[0], last = heap->items[--heap->count];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < heap->count; at = child) {

@@ -71,6 +71,7 @@ static int find_alike(const struct controller *controller, const struct mig_boar
  * claims is unneeded. */
 static void find_difference(struct controller *controller)
 {
+    assert(controller->exchanges.count == 0);
     const struct plan *to = &controller->transition->to;
     size_t pods = controller->cluster.pods.count;
     bool *claimed = xcalloc(pods, sizeof *claimed);

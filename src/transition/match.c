@@ -164,6 +164,7 @@ static int keep_together(const struct matcher *matcher, const struct plan_gpu *f
 static int keep_larger(const struct matcher *matcher, const struct plan_gpu *from,
                        struct plan_gpu *to)
 {
+    assert(from->board == to->board);
     int kept = keep_together(matcher, from, to);
     bool together = kept > 0;
     for (size_t i = 0; !together && i < to->instances.count; i++) {
@@ -212,6 +213,8 @@ static int64_t weigh(const struct matcher *matcher, int to_index, int from_index
     if (known && !same_node && matcher->options->keep_nodes)
         return FORBIDDEN;
     if (matcher->options->allow_larger_slice) {
+        /* Tried on a copy: only the pairs that are chosen are changed
+         * (keep_larger_everywhere). */
         struct plan_instance copy[MIG_INSTANCES_MAX];
         struct plan_gpu trial = *to;
         assert(to->instances.count <= MIG_INSTANCES_MAX);

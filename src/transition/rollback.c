@@ -94,6 +94,7 @@ static struct serving serving_of(const struct undo *undo,
 static int undo_start_again(struct undo *undo, struct slot slot, struct serving serving,
                             int last)
 {
+    assert(serving.service >= 0);
     int start = builder_start(&undo->builder, slot, serving, last);
     builder_ready(&undo->builder, start);
     return start;
@@ -154,6 +155,7 @@ static void undo_action(struct undo *undo, int index)
 static void undo_all(const struct transition *transition, const bool *done, struct undo *undo,
                      const struct transition *back)
 {
+    assert(undo->gpu_here);
     size_t count = transition->actions.count;
     undo->slot_of = number_slots(transition);
     undo->last = xcalloc(count, sizeof(int));
@@ -223,6 +225,7 @@ int transition_rollback(const struct transition *transition, const bool *done,
                         const struct action_times *times, struct transition *ret_back,
                         struct error *err)
 {
+    assert(done && ret_back);
     struct transition_report report;
     struct transition_options options = {.keep_ids = true, .times = times, .seed = 1};
     struct plan state;

@@ -73,6 +73,7 @@ bool schedule_blocks(const struct schedule *schedule, const struct tenant *tenan
 /* Otherwise a limit by count is in the way, and so every tenant of the GPU. */
 bool schedule_has_overlap(const struct schedule *schedule, const struct arrival *arrival)
 {
+    assert(arrival->slot.gpu >= 0 && (size_t)arrival->slot.gpu < schedule->gpus.count);
     const struct schedule_gpu *gpu = &schedule->gpus.data[arrival->slot.gpu];
     for (size_t i = 0; i < gpu->tenants.count; i++)
         if (schedule_blocks(schedule, &schedule->tenants.data[gpu->tenants.data[i]], arrival,
@@ -174,6 +175,7 @@ static double gain_of(const struct schedule *schedule, struct slot slot, struct 
 
 static void add_group(struct schedule *schedule, int arrival, int tenant, double score)
 {
+    assert(arrival >= 0 || tenant >= 0);
     double noise = schedule->options->noise > 0
                        ? rng_uniform(&schedule->rng, 0, schedule->options->noise)
                        : 0;

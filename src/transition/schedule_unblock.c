@@ -59,6 +59,7 @@ static void add_need(const struct schedule *schedule, struct needs *needs,
 
 static struct needs needs_of(const struct schedule *schedule, const struct group *group)
 {
+    assert(group->arrival >= 0 || group->tenant >= 0);
     struct needs needs = {0};
     if (group->arrival < 0) {
         add_need(schedule, &needs, &schedule->tenants.data[group->tenant]);

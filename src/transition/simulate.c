@@ -224,6 +224,7 @@ static size_t next_to_end(const struct player *player)
 
 static bool is_lost(struct player *player, int attempts)
 {
+    assert(attempts >= 0);
     return player->simulation->losses.count < LOSSES_MAX && !player->lost &&
            (attempts >= RETRIES_MAX || rng_unit(&player->rng) < player->options->lost_share);
 }
@@ -292,6 +293,7 @@ static void lose_on_time(struct player *player)
 /* Plays until all is done or a GPU is lost; then lets what runs elsewhere come to its end. */
 static void play(struct player *player)
 {
+    assert(player->running.count == 0);
     int *ready = xcalloc(player->transition->actions.count, sizeof *ready);
     bool was_lost = false;
     lose_on_time(player);

@@ -40,6 +40,7 @@ static void add_gpu(struct applier *applier, const char *id, const struct mig_bo
 
 static void add_from(struct applier *applier)
 {
+    assert(applier->state->gpus.count == 0);
     const struct transition *transition = applier->transition;
     CLEANUP(free_ptr)
     int *services = xcalloc(transition->from.services.count, sizeof *services);

@@ -16,6 +16,8 @@ void subgraph_init(struct subgraph *subgraph, const struct transition *transitio
         const struct transition_action *action = &transition->actions.data[i];
         subgraph->node[i] = -1;
         for (size_t j = 0; j < action->after.count; j++, edges++)
+            /* Counted two places on: filling moves each first entry up to where the next one's
+             * begins. */
             first[action->after.data[j] + 2]++;
     }
     for (size_t i = 2; i < count + 2; i++)

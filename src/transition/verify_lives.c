@@ -290,6 +290,7 @@ static void answer(struct walk *walk)
 
 void verify_lives(struct verifier *verifier)
 {
+    assert(verifier->lives.count == 0 && verifier->periods.count == 0);
     struct walk walk = {.verifier = verifier};
     int *services[2] = {service_map(verifier->transition, &verifier->transition->from),
                         service_map(verifier->transition, &verifier->transition->to)};

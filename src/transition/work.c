@@ -69,6 +69,7 @@ static int *services_of(const struct plan *plan, const struct map *names)
 
 static struct serving serving_of(const struct plan_instance *instance, const int *services)
 {
+    assert(services || !instance);
     if (!instance || instance->service < 0)
         return (struct serving){.service = -1};
     return (struct serving){services[instance->service], instance->batch, instance->procs,
