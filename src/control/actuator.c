@@ -134,6 +134,7 @@ void observe_distinct(struct world *world, struct actuator_gpus *gpus)
             gpus->gpus.data[kept++] = *gpu;
             continue;
         }
+        /* A UUID that two nodes tell of: the one where the GPU is not lost has it. */
         struct world_gpu *first = &gpus->gpus.data[at];
         struct world_gpu left_out = *gpu;
         if (first->lost && !gpu->lost) {

@@ -125,8 +125,10 @@ static void read_view(struct agent *agent, struct view *view)
         refuse(view, AGENT_REFUSES_SPEC, err.text);
         view->state.desired.count = 0;
     }
+    /* The status outlives the process: a new agent learns from it what the last had seen. */
     if (view->state.observed_epoch > agent->epoch)
         agent->epoch = view->state.observed_epoch;
+    /* Fencing: a controller that has lost the lease unknowingly writes an older epoch. */
     if (!view->refusal && view->object && view->state.epoch < agent->epoch) {
         CLEANUP(str_done) struct str text = STR_EMPTY;
         str_addf(&text, "epoch %lld is over: %lld was seen", view->state.epoch, agent->epoch);

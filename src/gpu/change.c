@@ -385,6 +385,7 @@ static int plan_gpu(const struct gpu *gpu, const struct gpu_target *target,
     if (target->keep_instances && target->mig_enabled) {
         if (effect->mode_change)
             add_step(change, GPU_STEP_ENABLE_MIG, target->gpu);
+        /* Instances do not outlive a change of the mode. */
         effect->result = effect->mode_change && !on ? empty : gpu->layout;
         gpu_layout_instances(&effect->result, &effect->keep);
         return 0;

@@ -108,6 +108,7 @@ static int find_place(const struct mps_options *options, struct place *ret, stru
     str_addf(&place.pipe_setting, "CUDA_MPS_PIPE_DIRECTORY=%s", place.pipe.bytes);
     str_addf(&place.log_setting, "CUDA_MPS_LOG_DIRECTORY=%s", place.log.bytes);
     *ret = place;
+    /* Checked here: what the daemon says of a socket with too long a name does not name it. */
     if (place.pipe.length + strlen("/control_privileged") >= socket_max) {
         r = error_set(err, E_INPUT,
                       "%s is too long for a socket (%zu bytes); choose a shorter --folder",

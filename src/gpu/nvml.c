@@ -224,6 +224,7 @@ static int profile_placements(const struct nvml *nvml, nvmlDevice_t device, cons
     if (!result && count > GPU_PLACEMENTS_MAX)
         return error_set(err, E_UNSUPPORTED, "%s on %s: %u placements of one profile", call,
                          uuid, count);
+    /* Twice: the first call only counts. */
     if (!result && count)
         result = nvml->call.nvmlDeviceGetGpuInstancePossiblePlacements_v2(
             device, (unsigned)profile->profile_id, placements, &count);

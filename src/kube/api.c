@@ -350,6 +350,8 @@ uint64_t kube_client_start(struct kube_client *client, const struct kube_call *c
                            void *context)
 {
     struct pending *pending = xcalloc(1, sizeof *pending);
+    /* A patch of one version, sent again after its answer was lost, would meet its own
+     * conflict. */
     bool tied = call->verb == KUBE_MERGE_PATCH && *kube_metadata(call->body, "resourceVersion");
 
     check_call(call);

@@ -190,6 +190,7 @@ static void begin_series(struct kube_events *events, const struct kube_event *ev
     const char *name = kube_metadata(event->object, "name");
     struct timespec now;
 
+    /* Names end in the time, as client-go's do: a series after a restart is a new object. */
     clock_gettime(CLOCK_REALTIME, &now);
     *series = (struct series){
         .events = events,

@@ -230,19 +230,23 @@ static void set_request(struct exchange *exchange)
     curl_easy_setopt(easy, CURLOPT_URL, url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https,http");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    /* Rather a stream of the connection that is being made than a connection of its own. */
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, http->user_agent);
+    /* A compressed watch would come in blocks, its events late. */
     curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, exchange->stream ? NULL : "");
     if (exchange->body) {
         CLEANUP(free_ptr) char *type = xasprintf("Content-Type: %s", exchange->content_type);
         exchange->headers = curl_slist_append(exchange->headers, type);
+        /* Else curl waits for "100 Continue" before a large body. */
         exchange->headers = curl_slist_append(exchange->headers, "Expect:");
         curl_easy_setopt(easy, CURLOPT_POST, 1L);
         curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_body);
         curl_easy_setopt(easy, CURLOPT_READDATA, exchange);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_length);
     }
+    /* PUT, PATCH and DELETE send a body as POST does, under their own name. */
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, exchange->method);
     exchange->headers = curl_slist_append(exchange->headers, "Accept: application/json");
 }

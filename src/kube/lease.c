@@ -215,6 +215,8 @@ static void on_seen(void *context, const struct kube_answer *answer)
         return;
     }
     see(lease, answer->json);
+    /* Ours again is not enough to go on: with other transitions somebody else has led
+     * meanwhile. */
     bool ours = strcmp(lease->holder, lease->identity) == 0;
     if (lease->leading && (!ours || lease->transitions != lease->epoch))
         stop_leading(lease);

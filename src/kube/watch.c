@@ -139,6 +139,7 @@ static void on_page(void *context, const struct kube_answer *answer)
     struct kube_watch *watch = context;
 
     watch->call = 0;
+    /* The continue token has expired: what came before is of a version that is gone. */
     if (answer->status == 410) {
         start_over(watch);
         return;

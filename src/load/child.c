@@ -225,6 +225,7 @@ int children_listen(struct children *children, int64_t timeout_ns, struct error 
     }
     do {
         int64_t left_ns = deadline_ns - now_ns();
+        /* In short waits: a request to stop that comes just before ppoll does not wake it. */
         if (left_ns > POLL_SLICE_NS)
             left_ns = POLL_SLICE_NS;
         struct timespec wait = {.tv_nsec = left_ns > 0 ? left_ns : 0};

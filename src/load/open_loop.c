@@ -113,6 +113,8 @@ static int send_one(struct loop *loop, int64_t intended_ns, struct error *err)
     assert(intended_ns >= loop->start_ns);
     result->scheduled += counted;
     vec_add(&loop->requests, request);
+    /* Dropped and counted, not held back: a late send would hide how long it had to wait
+     * (coordinated omission). */
     if (loop->in_flight >= loop->options->in_flight_max) {
         result->dropped += counted;
         return 0;
@@ -207,6 +209,7 @@ int open_loop_run(const struct load_target *target, const struct open_loop_optio
     loop.window_start_ns = loop.start_ns + options->warmup_ns;
     loop.window_end_ns = loop.start_ns + options->arrivals->duration_ns;
     while (!failure && arrivals_next(options->arrivals, &offset_ns)) {
+        /* By the schedule alone, whatever has come back until then. */
         failure = wait_for_turn(&loop, loop.start_ns + offset_ns, err);
         if (!failure)
             failure = send_one(&loop, loop.start_ns + offset_ns, err);

@@ -109,6 +109,8 @@ int slo_search(const struct slo_options *options, slo_measure *measure, void *co
     int failure = bracket(&search, err);
     bool held = false;
     while (!failure && search.low > 0 && !held && may_go_on(&search)) {
+        /* A rate that does not hold again is the new upper end, and the search goes on below
+         * it. */
         failure = bisect(&search, err);
         if (!failure && may_go_on(&search))
             failure = confirm(&search, &held, err);

@@ -293,6 +293,7 @@ int keeper_run(const char *folder, const char *key, struct error *err)
                             .signal_fd = -1,
                             .log_path = xasprintf("%s/log/%s.log", folder, key)};
     CLEANUP(free_ptr) char *lock_path = xasprintf("%s/units/%s.lock", folder, key);
+    /* The lock before all else: whoever holds it is this unit's one keeper. */
     int failed = file_lock(lock_path, &keeper.lock_fd, err);
     if (failed)
         return failed;

@@ -108,6 +108,7 @@ int machine_take(struct machine *machine, const char *id, const struct mig_board
     CLEANUP(gpu_inventory_done) struct gpu_inventory inventory = {0};
     for (size_t i = 0; i < machine->gpus.count; i++) {
         struct machine_gpu *gpu = &machine->gpus.data[i];
+        /* First one that an earlier plan has given back. */
         if (gpu->id || gpu->board != board)
             continue;
         gpu->id = xstrdup(id);

@@ -268,6 +268,7 @@ struct batcher *batcher_new(struct session *session, const struct batcher_option
     batcher->batchable = is_batchable(session);
     batcher->tail = &batcher->head;
     pthread_mutex_init(&batcher->lock, NULL);
+    /* Waits are spans of time: setting the wall clock must not stretch or end them. */
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -204,6 +204,7 @@ static nvmlReturn_t find_handle(struct sim_call *call)
     if (status != NVML_SUCCESS)
         return status;
     struct sim_gpu *gpu = &call->machine->gpus[handle.gpu];
+    /* A lost GPU says so of all its handles, whatever became of their instances. */
     if (gpu->lost)
         return NVML_ERROR_GPU_IS_LOST;
     if (!sim_handle_alive(call->machine, &handle))

@@ -172,6 +172,8 @@ static void make_grid(struct queue_law *law)
         double width = bends[i + 1] - bends[i];
         if (width < 1e-12 * end)
             continue;
+        /* Between its bends psi varies with the arrivals of one batch; panels keep well within
+         * that. */
         int panels = (int)(width / (1.5 * deviation)) + 1;
         for (int p = 0; p < panels; p++)
             law->edges[law->panels++] = bends[i] + width * p / panels;
@@ -533,6 +535,7 @@ struct queue_law *queue_law_new(const struct queue_case *queue)
     double rate = queue->rate_rps / 1000;
     double full_ms = queue->occupied * queue->latency_ms[queue->size_count - 1];
     int unit = queue->procs * queue->batch_max;
+    /* At full load or above there is no steady state to have a law of. */
     if (!(rate > 0) || rate * full_ms >= unit * (1 - 1e-6))
         return NULL;
     struct queue_law *law = xcalloc(1, sizeof *law);
