@@ -109,7 +109,6 @@ static bool is_under_way(const struct action_state *state)
 
 static void look_again(struct step *step, int64_t at_s)
 {
-    assert(at_s >= 0);
     int64_t wait_s = at_s > step->now_s ? at_s - step->now_s : 0;
 
     effects_again_at(step->effects,
@@ -222,7 +221,6 @@ static enum outcome look(struct step *step, const struct transition_action *acti
 
 static int64_t retry_at(const struct action_state *state)
 {
-    assert(state->attempts >= 0);
     int64_t wait_s = RETRY_SECONDS;
 
     for (int i = 1; i < state->attempts && wait_s < RETRY_SECONDS_MOST; i++)
@@ -369,7 +367,6 @@ static bool is_destructive(enum action_kind kind)
 
 static bool has_pods(const struct step *step, int gpu)
 {
-    assert(gpu >= 0);
     return step->view.on.data[gpu].pods.count > 0;
 }
 
@@ -433,7 +430,6 @@ static void begin_ready(struct step *step)
     count = transition_next(step->transition, step->done, step->begun, ready);
     for (size_t i = 0; i < count; i++) {
         struct action_state *state = &step->states[ready[i]];
-        assert(state->phase == PHASE_PENDING);
         if (!may_begin(step, (size_t)ready[i]))
             continue;
         *state = (struct action_state){
@@ -496,7 +492,6 @@ static bool has_unseen_drain(struct step *step)
 
 static void close_for(struct step *step, const char *text)
 {
-    assert(text);
     if (!step->close)
         step->close_text = text;
     step->close = "Superseded";
@@ -799,7 +794,6 @@ static void tell(struct step *step)
     struct transition_object written = *step->object;
     size_t begun = step->transition->actions.count - count_phase(step, PHASE_PENDING);
     size_t done = count_phase(step, PHASE_DONE);
-    assert(done <= begun);
 
     written.states.data = step->states;
     status_edit_begin(&edit, step->effects, &KIND_TRANSITION, step->object->meta.json,
