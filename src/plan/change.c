@@ -78,7 +78,6 @@ static bool is_late(struct changer *changer)
 
 static int count_kept(const struct changer *changer, const bool *keep)
 {
-    assert(keep);
     int kept = 0;
     for (int i = 0; i < changer->old.instance_count; i++)
         kept += keep[i];
@@ -88,7 +87,6 @@ static int count_kept(const struct changer *changer, const bool *keep)
 /* Whether the trial set can be kept at the cost; if so, and it keeps more, it is the best. */
 static bool try_set(struct changer *changer)
 {
-    assert(changer->keep && changer->trial);
     struct pinned_problem pinned;
     CLEANUP(solution_done) struct solution rest = {0};
     if (is_late(changer))
@@ -113,7 +111,6 @@ static bool try_set(struct changer *changer)
 /* All sets that leave out `left` instances from `first` on; true when one can be kept. */
 static bool try_without(struct changer *changer, int first, int left)
 {
-    assert(first >= 0 && left >= 0);
     if (left == 0)
         return try_set(changer);
     for (int i = first; i + left <= changer->old.instance_count && !changer->late; i++) {
@@ -129,7 +126,6 @@ static bool try_without(struct changer *changer, int first, int left)
 /* Sets of few instances, the largest that may be possible first, down to what was found. */
 static void keep_of_few(struct changer *changer)
 {
-    /* try_set() takes its set from `trial`, which try_without() hands back as it found it. */
     for (int left = changer->old.instance_count - changer->bound;
          left < changer->old.instance_count - changer->kept; left++) {
         memset(changer->trial, true, (size_t)changer->old.instance_count);
@@ -170,7 +166,6 @@ static void order_gpus(struct changer *changer)
                 best = g;
             }
         }
-        assert(best >= 0);
         taken[best] = true;
         changer->order[n] = best;
         for (int i = old->first[best]; i < old->first[best + 1]; i++)
@@ -184,7 +179,6 @@ static void order_gpus(struct changer *changer)
 
 static void set_gpu(struct changer *changer, int gpu, bool keep)
 {
-    assert(gpu >= 0 && gpu < changer->old.gpu_count);
     for (int i = changer->old.first[gpu]; i < changer->old.first[gpu + 1]; i++)
         changer->trial[i] = keep;
 }
@@ -309,7 +303,6 @@ static void keep_in_stages(struct changer *changer, const struct keep_model *mod
 /* The most instances that can stay at this cost; -1 when nothing was found. */
 static int keep_at_cost(struct changer *changer, double cost_max)
 {
-    assert(!isnan(cost_max));
     CLEANUP(keep_model_done) struct keep_model model;
     bool modelled = keep_model_init(&model, changer->problem, &changer->old, cost_max);
     changer->bound = modelled ? keep_model_bound(&model) : changer->old.instance_count;
@@ -345,7 +338,6 @@ static double cost_of_all(struct changer *changer)
 
 static void take_best(struct changer *changer, struct solution *solution)
 {
-    assert(changer->kept >= 0);
     struct solution best = changer->best;
     best.bound_cost = solution->bound_cost;
     best.bound_how = solution->bound_how;
@@ -362,7 +354,6 @@ static int moves_at_cost(struct changer *changer, double cost)
 /* The least cost within max_moves, by halving; NAN when even all in place is too dear. */
 static double limit_moves(struct changer *changer, double least, double all)
 {
-    assert(changer->problem->max_moves >= 0);
     double low = least, high = all;
     for (int n = 0; n < LIMITED_COSTS && changer->problem->max_moves > 0; n++) {
         double middle = (low + high) / 2;
@@ -379,7 +370,6 @@ static double limit_moves(struct changer *changer, double least, double all)
 /* The cost that is best with the price of its moves. */
 static double price_moves(struct changer *changer, double least, double all)
 {
-    assert(changer->problem->move_price > 0);
     double best_total = INFINITY, best_cost = all;
     int limit = changer->problem->max_moves;
     for (int n = 0; n <= PRICED_COSTS; n++) {
@@ -400,7 +390,6 @@ static double price_moves(struct changer *changer, double least, double all)
 /* A plan that costs more than the least and moves less. */
 static void weigh_moves(struct changer *changer, double least, struct solution *solution)
 {
-    assert(solution->feasible);
     const struct problem *problem = changer->problem;
     double all = cost_of_all(changer);
     if (!isfinite(all)) { /* some must move: the least cost is all there is to offer */
@@ -436,7 +425,6 @@ static void keep_fully(struct changer *changer, double least, struct solution *s
 int change_keep(const struct problem *problem, const struct solver_settings *settings,
                 struct solution *solution, struct error *err)
 {
-    assert(problem->from && solution->feasible);
     CLEANUP(changer_done) struct changer changer = {.problem = problem, .settings = settings};
     (void)err;
     old_plan_init(&changer.old, problem);

@@ -34,7 +34,6 @@ static const double BOUND_SLACK = 1e-5; /* of tolerances: far more than they can
 
 static int instances_of(const struct old_plan *old, int gpu)
 {
-    assert(gpu >= 0 && gpu < old->gpu_count);
     return old->first[gpu + 1] - old->first[gpu];
 }
 
@@ -74,7 +73,6 @@ static void find_classes(struct keep_model *model)
 
 static const struct old_instance *instance_at(const struct keep_model *model, int class, int n)
 {
-    assert(n >= 0 && n < instances_of(model->old, model->classes.data[class].gpu));
     return &model->old->instances[model->old->first[model->classes.data[class].gpu] + n];
 }
 
@@ -82,7 +80,6 @@ static const struct old_instance *instance_at(const struct keep_model *model, in
 static void count_slots(const struct keep_model *model, const struct keep_column *column,
                         int *counts)
 {
-    assert(column->class >= 0 && (size_t)column->class < model->classes.count);
     int gpu = model->classes.data[column->class].gpu;
     for (int s = 0; s < model->problem->slot_count; s++)
         counts[s] = column->pattern ? column->pattern[s] : 0;
@@ -95,7 +92,6 @@ static void count_slots(const struct keep_model *model, const struct keep_column
 static bool is_dominated(const struct keep_model *model, const struct keep_column *column,
                          size_t first)
 {
-    assert(first <= model->columns.count);
     int mine[PROBLEM_SLOTS_MAX], other[PROBLEM_SLOTS_MAX];
     count_slots(model, column, mine);
     for (size_t c = first; c < model->columns.count; c++) {
@@ -114,7 +110,6 @@ static bool is_dominated(const struct keep_model *model, const struct keep_colum
 
 static void add_places(struct keep_model *model, int class, unsigned places, size_t first)
 {
-    assert(places != 0);
     const struct problem *problem = model->problem;
     int gpu = model->classes.data[class].gpu;
     struct problem_kind kind = problem->kinds.data[model->old->kind[gpu]];
@@ -155,14 +150,11 @@ static void find_columns(struct keep_model *model)
 
 static int cell(const struct keep_model *model, int service, int slot)
 {
-    assert(service >= 0 && service < model->problem->service_count);
-    assert(slot >= 0 && slot < model->problem->slot_count);
     return service * model->problem->slot_count + slot;
 }
 
 static void add_columns(struct keep_model *model)
 {
-    assert(!model->kept_column && model->milp.objective.count == 0);
     const struct problem *problem = model->problem;
     struct milp *milp = &model->milp;
     int cells = problem->service_count * problem->slot_count;
@@ -233,13 +225,11 @@ static void add_supply(struct keep_model *model)
 
 static int kind_of(const struct keep_model *model, size_t w)
 {
-    assert(w < model->columns.count);
     return model->old->kind[model->classes.data[model->columns.data[w].class].gpu];
 }
 
 static void add_limits(struct keep_model *model, double room)
 {
-    assert(!isnan(room));
     const struct problem *problem = model->problem;
     struct milp *milp = &model->milp;
     for (size_t k = 0; k < problem->kinds.count; k++) {
@@ -303,7 +293,6 @@ static void add_links(struct keep_model *model)
 bool keep_model_init(struct keep_model *model, const struct problem *problem,
                      struct old_plan *old, double cost_max)
 {
-    assert(!isnan(cost_max));
     *model = (struct keep_model){.problem = problem, .old = old};
     if (old->gpu_count > GPUS_MAX)
         return false;
@@ -363,7 +352,6 @@ static double find_prices(const struct keep_model *model, int service, const dou
         prices->new[s] /= dearest;
         prices->kept[s] /= dearest;
     }
-    assert(dearest >= 0);
     return dearest;
 }
 
@@ -372,7 +360,6 @@ static double find_prices(const struct keep_model *model, int service, const dou
 static bool walk_kept(const struct keep_model *model, const struct cut_prices *prices,
                       int service, int slot, struct cover *rest, double *least, int *ways)
 {
-    assert(slot >= 0 && slot <= model->problem->slot_count && *ways >= 0);
     int counts[PROBLEM_SLOTS_MAX];
     double price;
     while (slot < model->problem->slot_count &&
@@ -425,7 +412,6 @@ static double cheapest_whole(const struct keep_model *model, int service,
  * at the relaxation's prices; returns how many. */
 static int add_cuts(struct keep_model *model, const double *values, const double *duals)
 {
-    assert(values && duals);
     const struct problem *problem = model->problem;
     struct cut_prices prices;
     int added = 0;
@@ -475,7 +461,6 @@ int keep_model_bound(struct keep_model *model)
  * than there are instances. */
 void keep_model_read(const struct keep_model *model, const double *values, bool *keep)
 {
-    assert(values && keep);
     const struct old_plan *old = model->old;
     int cells = model->problem->service_count * model->problem->slot_count;
     int *left = xcalloc((size_t)cells + 1, sizeof *left);
@@ -515,7 +500,6 @@ int keep_model_proved(const struct milp_result *result, int kept)
 bool keep_model_search(struct keep_model *model, const struct keep_search *search, bool *keep,
                        int *bound)
 {
-    assert(keep && *bound <= model->old->instance_count);
     int kept = search->kept;
     struct milp_result result;
     milp_solve(&model->milp,

@@ -76,7 +76,6 @@ static int pair_compare(const void *a, const void *b)
 /* The pairs, and which of them each row has. */
 static void collect_pairs(struct builder *builder)
 {
-    assert(!builder->row_pair);
     const struct problem *problem = builder->problem;
     struct promise_table *table = builder->table;
     size_t count = problem->rows->rows.count;
@@ -145,7 +144,6 @@ static void group_rows(struct builder *builder)
                                cell)
             i++;
     }
-    assert((size_t)builder->first[builder->models.count * pairs] == used);
 }
 
 /* ---- questions -------------------------------------------------------------------- */
@@ -173,7 +171,6 @@ static void collect_questions(struct builder *builder)
         }
         builder->question_of[i] = (int)at;
     }
-    assert(builder->questions.count <= (size_t)problem->service_count);
     map_done(&known);
 }
 
@@ -200,7 +197,6 @@ static void predict(const struct rule *rule, const struct rule_query *query,
 
 static void note_reason(struct reasons *reasons, const struct rule_promise *promise)
 {
-    assert(promise->verdict >= RULE_USABLE);
     reasons->out_of_memory |= promise->verdict == RULE_OUT_OF_MEMORY;
     if (promise->verdict != RULE_TOO_SLOW)
         return;
@@ -230,7 +226,6 @@ static struct reasons find_reasons(const struct rule *rule, struct rule_query *q
 static void answer(const struct rule *rule, struct rule_query *query,
                    struct problem_option *best, struct reasons *reasons)
 {
-    assert(query->sibling_count >= 0);
     *reasons = (struct reasons){.nearest_latency_ms = NAN};
     best->row = -1;
     for (int i = 0; i < query->sibling_count; i++) {
@@ -262,7 +257,6 @@ static void answer(const struct rule *rule, struct rule_query *query,
 /* A piece of work: one question on one pair. It writes to its own cells alone. */
 static void answer_piece(void *context, size_t piece, int worker)
 {
-    assert(worker >= 0);
     struct builder *builder = context;
     const struct problem *problem = builder->problem;
     size_t pairs = builder->table->pairs.count;

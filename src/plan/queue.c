@@ -73,7 +73,6 @@ static int spread_groups(const struct queue_server *server,
 
 double queue_saturation_rps(const struct queue_server *server)
 {
-    assert(server->procs >= 1 && server->batch_max >= 1);
     for (int i = 0; i < server->size_count; i++)
         if (server->batch[i] >= server->batch_max)
             return 1000.0 * server->procs * server->batch_max / server->latency_ms[i];
@@ -115,7 +114,6 @@ struct search {
 /* The logarithm of figure / allowed: <= 0 where the objective is met. */
 static double excess(struct search *search, double rate_rps)
 {
-    assert(rate_rps > 0);
     const struct queue_question *question = &search->question;
     search->system.rate = rate_rps / 1000;
     double figure = queue_figure_at(search->figure, &search->system, question);
@@ -172,7 +170,6 @@ static double grid_inside(const struct range *range, double wanted)
  * significant digits until none lies inside, or to a relative width; gives up below `floor`. */
 static void narrow(struct search *search, struct range *range, double width, double floor)
 {
-    assert(width > 0 && range->low < range->high && range->low_excess <= 0);
     double low_value = range->low_excess, high_value = range->high_excess;
     int side = 0;
     for (int i = 0; i < SEARCH_STEPS_MAX && range->high - range->low > width * range->high &&
@@ -273,7 +270,6 @@ static void write_key(struct str *key, char what, const struct search *search, d
 /* The answer remembered under the key; false when there is none. */
 static bool recall(const struct queue_model *model, const struct str *key, double *ret_answer)
 {
-    assert(ret_answer);
     ptrdiff_t known = map_find(&model->known, key->bytes);
     if (known >= 0)
         *ret_answer = model->answers.data[known];
@@ -282,7 +278,6 @@ static bool recall(const struct queue_model *model, const struct str *key, doubl
 
 static double remember(struct queue_model *model, const struct str *key, double answer)
 {
-    assert(model->known.count == model->answers.count);
     map_put(&model->known, key->bytes, model);
     vec_add(&model->answers, answer);
     return answer;
@@ -329,7 +324,6 @@ double queue_share_within(struct queue_model *model, const struct queue_server *
 static double excess_at(struct queue_figure *figure, const struct queue_case *system,
                         struct queue_question *question, double limit_ms)
 {
-    assert(limit_ms > 0);
     question->limit_ms = limit_ms;
     return log(fmax(queue_figure_at(figure, system, question), 1e-12) / question->allowed);
 }
@@ -341,7 +335,6 @@ static double excess_at(struct queue_figure *figure, const struct queue_case *sy
 static double find_percentile(struct queue_figure *figure, const struct queue_case *system,
                               struct queue_question *question)
 {
-    assert(question->measure == QUEUE_LATE && question->allowed > 0);
     double objective = question->limit_ms, low = 0, high = objective;
     double low_value = -log(question->allowed), high_value = 1;
     if (objective > 0)
@@ -381,7 +374,6 @@ static double find_percentile(struct queue_figure *figure, const struct queue_ca
 /* Up to four significant digits, but not past `most`. */
 static double round_up(double value, double most)
 {
-    assert(value > 0);
     double unit = pow(10, floor(log10(value)) - 3);
     double steps = ceil(value / unit * (1 - 1e-12));
     double rounded = unit < 1 ? steps / round(1 / unit) : steps * unit;

@@ -59,7 +59,6 @@ void queue_chain_free(struct queue_chain *chain)
 
 static double *reserve(double **memory, size_t *capacity, size_t count)
 {
-    assert(count > 0);
     if (count > *capacity) {
         *memory = xrealloc(*memory, count, sizeof **memory);
         *capacity = count;
@@ -124,7 +123,6 @@ static struct band band_make(struct queue_chain *chain)
     const struct poisson *full = &chain->full;
     int unit = chain->unit;
     struct band band = {.size = chain->top - unit};
-    assert(band.size > 0);
     band.lower = full->high > unit ? full->high - unit : 0;
     band.upper = full->low < unit ? unit - full->low : 0;
     if (band.lower >= band.size)
@@ -187,7 +185,6 @@ static void band_solve(const struct band *band, double *const *sides, int count)
  * the group (until the next start with n <= unit). */
 static void solve_above(struct queue_chain *chain)
 {
-    assert(chain->top > chain->unit);
     const struct queue_case *system = &chain->system;
     size_t stride = (size_t)chain->top + 1;
     double *above =
@@ -220,7 +217,6 @@ static double flow_down(const struct queue_chain *chain, const double *law, int 
 /* sum over left > 0 of law(unit + left) P(count - left arrivals), from chain->ahead. */
 static double left_and_arrived(const struct queue_chain *chain, const double *law, int count)
 {
-    assert(count >= 0);
     const struct poisson *ahead = &chain->ahead;
     int first = count - ahead->high, last = count - ahead->low, tail = chain->top - chain->unit;
     double sum = 0;
@@ -268,7 +264,6 @@ static double plenty(const struct queue_case *system)
 static double move_panel(struct queue_chain *chain, const struct queue_source *source, int j,
                          const double range[2], double *flow)
 {
-    assert(j >= 1 && range[0] <= range[1]);
     double sum = 0;
     const struct queue_case *system = &chain->system;
     double full = queue_last_group(system)->service_ms;
@@ -293,7 +288,6 @@ static double move_panel(struct queue_chain *chain, const struct queue_source *s
 static void add_growth(struct queue_chain *chain, const struct queue_source *source,
                        double *flow)
 {
-    assert(source->service_ms > 0);
     const struct queue_case *system = &chain->system;
     double full = queue_last_group(system)->service_ms;
     int panels = (int)(sqrt(system->batch) / 2) + 1;
@@ -315,7 +309,6 @@ static void add_growth(struct queue_chain *chain, const struct queue_source *sou
 /* After a start in `group` that left nobody: the share of next starts that find k < b. */
 static void fresh_flow(struct queue_chain *chain, int group, double *flow)
 {
-    assert(group >= 0 && group < chain->system.group_count);
     const struct queue_case *system = &chain->system;
     double service = system->groups[group].service_ms, wait = system->wait_ms;
     double early = service > wait ? exp(-system->rate * (service - wait)) : 1;
@@ -330,7 +323,6 @@ static void fresh_flow(struct queue_chain *chain, int group, double *flow)
 /* flow[k]: starts with k < b per start in `group`, by way of all starts above b. */
 static void group_flow(struct queue_chain *chain, int group, double *flow)
 {
-    assert(group >= 0 && group < chain->system.group_count);
     const struct queue_case *system = &chain->system;
     const double *law = chain->above + ((size_t)chain->top + 1) * (size_t)group;
     memset(flow, 0, (size_t)(system->batch + 1) * sizeof *flow);
@@ -349,7 +341,6 @@ static void group_flow(struct queue_chain *chain, int group, double *flow)
  * all groups but the last, whose mass is 1 for now. Gaussian elimination with pivots. */
 static void solve_masses(double into[][QUEUE_GROUPS_MAX], int last, double *mass)
 {
-    assert(last >= 0 && last < QUEUE_GROUPS_MAX);
     double m[QUEUE_GROUPS_MAX][QUEUE_GROUPS_MAX + 1];
     for (int g = 0; g < last; g++) {
         for (int h = 0; h < last; h++)
@@ -380,7 +371,6 @@ static void solve_masses(double into[][QUEUE_GROUPS_MAX], int last, double *mass
 /* Masses of the groups and the law above b, per start. */
 static void solve_groups(struct queue_chain *chain)
 {
-    assert(chain->system.batch > 1 && chain->system.group_count > 0);
     const struct queue_case *system = &chain->system;
     int groups = system->group_count, last = groups - 1;
     size_t width = (size_t)system->batch + 1, stride = (size_t)chain->top + 1;
@@ -417,7 +407,6 @@ static void solve_groups(struct queue_chain *chain)
 /* Crommelin's chain of c processes: low[n] and law[n] are the chance of n in the system. */
 static void solve_processes(struct queue_chain *chain)
 {
-    assert(chain->system.batch == 1);
     int unit = chain->unit;
     size_t stride = (size_t)chain->top + 1;
     double *low = reserve(&chain->low, &chain->low_capacity, (size_t)unit + 1);
@@ -436,7 +425,6 @@ static void solve_processes(struct queue_chain *chain)
 
 void queue_chain_solve(struct queue_chain *chain, const struct queue_case *system)
 {
-    assert(system->rate > 0);
     assert(system->procs == 1 || system->batch == 1);
     assert(system->group_count > 0 && system->group_count <= QUEUE_GROUPS_MAX);
     chain->system = *system;

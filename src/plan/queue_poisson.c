@@ -57,8 +57,6 @@ void poisson_set_upto(struct poisson *poisson, double mean, int most)
     if (mean <= DIRECT_MAX)
         mode = 0;
     double inverse = mean > 0 ? 1 / mean : 0;
-    /* Outwards from the mode by the ratio of neighbours: nothing underflows before it is
-     * negligible. */
     values[mode - low] = value;
     int k = mode;
     double next = k + 1, v = value;
@@ -71,7 +69,6 @@ void poisson_set_upto(struct poisson *poisson, double mean, int most)
         values[k - 1 - low] = v *= number * inverse;
     poisson->mean = mean;
     poisson->low = k;
-    assert(poisson->low >= low && poisson->low <= poisson->high);
     poisson->base = low;
 }
 
@@ -83,7 +80,6 @@ void poisson_done(struct poisson *poisson)
 
 double poisson_at_least(const struct poisson *poisson, int count)
 {
-    assert(poisson->values);
     if (count <= poisson->low)
         return 1;
     double sum = 0;

@@ -15,7 +15,6 @@
 /* With this many arrivals on the mean a batch of b fills for certain (to 1e-9). */
 static double certain_mean(int batch)
 {
-    assert(batch >= 1);
     return batch + 8 * sqrt(batch) + 16;
 }
 
@@ -32,7 +31,6 @@ static void set_window(struct poisson *poisson, double mean, int batch)
 /* A batch of exactly n <= b whose first request waited y. */
 static double worth_of_size(const struct queue_value *value, double y, int n, double total_ms)
 {
-    assert(n >= 1 && y >= 0);
     if (value->measure == QUEUE_MEAN)
         return n * total_ms + y + (n - 1) * y / 2;
     double z = y + total_ms - value->limit_ms;
@@ -44,7 +42,6 @@ static double worth_of_size(const struct queue_value *value, double y, int n, do
 /* Expected worth of unfilled batches (fewer than b), with value->behind set for y. */
 static double worth_partial(const struct queue_value *value, double y)
 {
-    assert(y >= 0);
     const struct queue_case *system = value->system;
     double sum = 0;
     for (int g = 0; g < system->group_count; g++) {
@@ -62,7 +59,6 @@ static double worth_partial(const struct queue_value *value, double y)
 /* E[late requests; the batch is full] where the first waited y, z of which make it late. */
 static double late_full(struct queue_value *value, double y, double z)
 {
-    assert(value->measure == QUEUE_LATE);
     int batch = value->system->batch;
     double rate = value->system->rate;
     if (z <= 0)
@@ -81,7 +77,6 @@ static double late_full(struct queue_value *value, double y, double z)
 /* Expected worth of full batches whose first request waited y, value->behind set for y. */
 static double worth_full(struct queue_value *value, double y)
 {
-    assert(y >= 0);
     const struct queue_case *system = value->system;
     double total = queue_last_group(system)->total_ms;
     int batch = system->batch;
@@ -94,7 +89,6 @@ static double worth_full(struct queue_value *value, double y)
 /* A batch that starts when its first request has waited y and the process frees. */
 static double worth_at_once(struct queue_value *value, double y, bool may_be_partial)
 {
-    assert(y >= 0);
     const struct queue_case *system = value->system;
     double mean = system->rate * y, certain = certain_mean(system->batch);
     double z = y + queue_last_group(system)->total_ms - value->limit_ms;
@@ -115,7 +109,6 @@ static double erlang_within(const struct queue_value *value, int stages)
  * b-1st request behind it comes at y with Erlang density, the others are uniform before. */
 static double worth_filled(struct queue_value *value, double low, double high)
 {
-    assert(low >= 0);
     const struct queue_case *system = value->system;
     double total = queue_last_group(system)->total_ms, slack = value->limit_ms - total;
     double rate = system->rate;

@@ -20,7 +20,6 @@ static double read_latency(const struct measurement *row, double percentile)
 
 static bool fits_memory(const struct measurement *row)
 {
-    assert(row->profile >= 0 && row->profile < row->board->profile_count);
     int usable_mib = row->board->profiles[row->profile].memory_mib;
     return usable_mib == MIG_UNKNOWN || !(row->memory_mib > usable_mib);
 }
@@ -72,7 +71,6 @@ static void queue_row_done(struct queue_row *queue)
 static void queue_row_init(struct queue_row *queue, const struct rule *rule,
                            const struct rule_query *query)
 {
-    assert(rule->queue && query->sibling_count > 0 && limit_rps > 0);
     const struct measurement *row = &rule->rows->rows.data[query->row];
     const struct service *service = query->service;
     *queue = (struct queue_row){
@@ -130,7 +128,6 @@ static struct rule_promise apply_measured(const struct rule *rule,
                                           const struct rule_query *query, double latency_ms,
                                           double limit_rps)
 {
-    assert(rule->services->latency_rule != RULE_QUEUE);
     struct rule_promise promise = {.rate_rps = limit_rps, .latency_ms = latency_ms};
     double objective_ms = query->service->latency_ms;
     bool fast = rule->services->latency_rule == RULE_BATCH
@@ -142,7 +139,6 @@ static struct rule_promise apply_measured(const struct rule *rule,
 
 struct rule_promise rule_apply(const struct rule *rule, const struct rule_query *query)
 {
-    assert(query->row >= 0 && (size_t)query->row < rule->rows->rows.count);
     const struct measurement *row = &rule->rows->rows.data[query->row];
     struct rule_promise unmeasured = {.verdict = RULE_UNMEASURED, .latency_ms = NAN};
     struct rule_promise no_memory = {.verdict = RULE_OUT_OF_MEMORY, .latency_ms = NAN};
