@@ -167,9 +167,19 @@ static bool has_left(const struct teller *teller, size_t s)
     return service && service->meta.deleting && teller->view.services.data[s].pods == 0;
 }
 
+/* From when on the service is held to the rate that the plan was made for: when the plan is
+ * reached, or when the service has it and nothing moves (the plan may have no safe order). */
+static bool has_its_rate(const struct teller *teller, const struct service_pods *pods,
+                         double required_rps)
+{
+    return teller->has_target && !teller->is_due && !teller->open &&
+           (teller->is_reached || provides(pods->sum_rps, required_rps));
+}
+
 static void tell_service(const struct teller *teller, size_t s, struct service_pods *pods)
 {
     const struct gpu_service *service = service_of(teller, s);
+    double required_rps = planning_status_rate(&teller->view, s, "requiredRps");
     struct status_edit edit;
 
     if (!service || has_left(teller, s))
@@ -185,9 +195,8 @@ static void tell_service(const struct teller *teller, size_t s, struct service_p
     status_edit_set(&edit, "plan", json_string(teller->has_target ? teller->target.name : ""));
     status_edit_set(&edit, "transition",
                     json_string(teller->open ? teller->open->meta.name : ""));
-    if (teller->is_reached && !teller->is_due && !teller->open)
-        status_edit_set(&edit, "floorRps",
-                        json_real(planning_status_rate(&teller->view, s, "requiredRps")));
+    if (has_its_rate(teller, pods, required_rps))
+        status_edit_set(&edit, "floorRps", json_real(required_rps));
     tell_capacity(teller, service, pods, &edit);
     tell_kstatus(teller, service, pods, &edit);
     status_edit_end(&edit);
