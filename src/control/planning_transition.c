@@ -8,6 +8,8 @@
  * are changed and the rest is not; what the rest gives is taken off the floor that the order
  * has to hold actions   the first actions_max of the order, which is a down-set of it: what
  * each waits for is among them
+ *
+ * Where no order leads to the whole, GPUs that only gain instances are changed all the same.
  */
 #include <assert.h>
 #include <math.h>
@@ -21,6 +23,13 @@
 enum {
     ACTIONS_MAX = 500,
     PIECE_GPUS = 128,
+};
+
+/* What one Transition takes on. */
+enum extent {
+    EXTENT_PIECE, /* in a large pool a piece, else all */
+    EXTENT_ALL,
+    EXTENT_GROWTH, /* the GPUs that only gain instances */
 };
 
 struct maker {
@@ -104,7 +113,7 @@ static size_t piece_gpus(const struct planning_change *change)
     return change->piece_gpus > 0 ? (size_t)change->piece_gpus : PIECE_GPUS;
 }
 
-static size_t choose_piece(struct maker *maker)
+static size_t choose_piece(struct maker *maker, bool growth_alone)
 {
     const struct planning_change *change = maker->change;
     size_t chosen = 0, most = piece_gpus(change);
@@ -112,7 +121,7 @@ static size_t choose_piece(struct maker *maker)
     for (size_t s = 0; s < change->observed->services.count; s++)
         maker->left_rps[s] =
             change->observed->services.data[s].provided_rps - floor_of(change, s);
-    for (int growth = 1; growth >= 0; growth--)
+    for (int growth = 1; growth >= growth_alone; growth--)
         for (size_t g = 0; g < change->observed->gpus.count && chosen < most; g++) {
             const struct plan_gpu *observed = &change->observed->gpus.data[g],
                                   *wanted = &change->wanted->gpus.data[g];
@@ -172,7 +181,8 @@ static void add_services(struct plan *plan, const struct plan *like)
         vec_add(&plan->services, like->services.data[s]);
 }
 
-static void choose_gpus(struct maker *maker, bool whole)
+/* False: there is no GPU of that kind. */
+static bool choose_gpus(struct maker *maker, enum extent extent)
 {
     const struct planning_change *change = maker->change;
     size_t gpus = change->observed->gpus.count;
@@ -183,11 +193,14 @@ static void choose_gpus(struct maker *maker, bool whole)
     add_services(&maker->to, change->wanted);
     maker->chosen = xcalloc(gpus + 1, sizeof(bool));
     maker->left_rps = xcalloc(change->observed->services.count + 1, sizeof(double));
-    maker->is_piece = !whole && gpus > 2 * piece_gpus(change) && choose_piece(maker) > 0;
+    bool divided =
+        extent == EXTENT_GROWTH || (extent == EXTENT_PIECE && gpus > 2 * piece_gpus(change));
+    maker->is_piece = divided && choose_piece(maker, extent == EXTENT_GROWTH) > 0;
     if (maker->is_piece)
         take_piece(maker);
     else
         take_all(maker);
+    return maker->is_piece || extent != EXTENT_GROWTH;
 }
 
 /* ---- the first actions ------------------------------------------------------------ */
@@ -360,17 +373,20 @@ static void ensure(const struct maker *maker, const struct transition *transitio
     effect_ensure(effects, &KIND_TRANSITION, object)->reason = "transition";
 }
 
-static bool make(const struct pool_view *view, const struct planning_change *change, bool whole,
-                 struct effects *effects, struct error *err)
+static bool make(const struct pool_view *view, const struct planning_change *change,
+                 enum extent extent, struct effects *effects, struct error *err)
 {
     CLEANUP(maker_done) struct maker maker = {.view = view, .change = change};
     struct transition transition;
     struct transition_options options = {
         .algorithm = TRANSITION_DAG, .keep_ids = true, .seed = 1};
 
-    choose_gpus(&maker, whole);
-    if (transition_plan(&maker.from, &maker.to, &options, &transition, err) < 0)
-        return maker.is_piece && make(view, change, true, effects, err);
+    if (!choose_gpus(&maker, extent))
+        return false;
+    if (transition_plan(&maker.from, &maker.to, &options, &transition,
+                        extent == EXTENT_GROWTH ? NULL : err) < 0)
+        return extent != EXTENT_GROWTH &&
+               make(view, change, maker.is_piece ? EXTENT_ALL : EXTENT_GROWTH, effects, err);
     if (transition.actions.count == 0) {
         transition_done(&transition);
         error_set(err, E_NO, "no action leads from the state to the plan");
@@ -390,5 +406,5 @@ bool planning_make_transition(const struct pool_view *view,
                               struct error *err)
 {
     assert(change->observed->gpus.count == change->wanted->gpus.count);
-    return make(view, change, false, effects, err);
+    return make(view, change, EXTENT_PIECE, effects, err);
 }

@@ -157,6 +157,43 @@ static void test_infeasible(void **state)
     scenario_done(&scenario);
 }
 
+static double status_rate(const struct scenario *scenario, const char *service,
+                          const char *member)
+{
+    return json_number_value(
+        json_at(fake_cluster_get(&scenario->cluster, &KIND_GPU_SERVICE, "shop", service),
+                "status", member, NULL));
+}
+
+/* A service that fills a GPU gets a new template, for which there is no order; another one gets
+ * its rate on another board. The plan is never reached, and yet that rate is promised. */
+static void test_rate_without_order(void **state)
+{
+    (void)state;
+    struct scenario scenario;
+
+    scenario_init(&scenario, 1);
+    scenario.piece_gpus = 1;
+    scenario_add_pool(&scenario, 0, NULL);
+    scenario_add_profile(&scenario, "bert", "a100-40gb", 10);
+    scenario_add_profile(&scenario, "vgg", "a30-24gb", 10);
+    fake_cluster_add_node(&scenario.cluster, mig_board_find("a100-40gb"), 1);
+    fake_cluster_add_node(&scenario.cluster, mig_board_find("a30-24gb"), 1);
+    scenario_set_service(&scenario, "ranker", "bert", 70);
+    assert_true(scenario_settle(&scenario, 60));
+    scenario_set_template(&scenario, "ranker", 2);
+    scenario_set_service(&scenario, "writer", "vgg", 30);
+    assert_true(scenario_settle(&scenario, 60));
+    assert_true(scenario_capacity(&scenario, "writer") >= 30);
+    assert_string_equal(json_text(object_condition(fake_cluster_get(&scenario.cluster,
+                                                                    &KIND_GPU_POOL, "", "pool"),
+                                                   "Stalled"),
+                                  "reason"),
+                        "NoSafeTransition");
+    assert_true(status_rate(&scenario, "writer", "floorRps") == 30);
+    scenario_done(&scenario);
+}
+
 /* The controller dies while it tells that there is no plan, and the demand is as before: what
  * it told services does not stay. */
 static void test_half_told(void **state)
@@ -190,7 +227,7 @@ static void check_stock(const struct scenario *scenario, const char *name, doubl
     const json_t *object =
         fake_cluster_get(&scenario->cluster, &KIND_GPU_SERVICE, "shop", name);
     const json_t *condition = object_condition(object, "SLOFeasible");
-    double required_rps = json_number_value(json_at(object, "status", "requiredRps", NULL));
+    double required_rps = status_rate(scenario, name, "requiredRps");
     char rate[32];
 
     assert_string_equal(json_text(condition, "reason"), "Stock");
@@ -842,17 +879,29 @@ static void test_every_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_covers),           cmocka_unit_test(test_start),
-        cmocka_unit_test(test_demand),           cmocka_unit_test(test_template),
-        cmocka_unit_test(test_node_lost),        cmocka_unit_test(test_infeasible),
-        cmocka_unit_test(test_half_told),        cmocka_unit_test(test_too_small),
-        cmocka_unit_test(test_alone_too_large),  cmocka_unit_test(test_floor_holds_drains),
-        cmocka_unit_test(test_uninstall),        cmocka_unit_test(test_namespace_terminates),
-        cmocka_unit_test(test_refused_pods),     cmocka_unit_test(test_refused_routes),
-        cmocka_unit_test(test_unreadable_pool),  cmocka_unit_test(test_gpu_not_observed),
-        cmocka_unit_test(test_no_gpu_observed),  cmocka_unit_test(test_foreign_pods),
-        cmocka_unit_test(test_shadowing_pod),    cmocka_unit_test(test_pools_overlap),
-        cmocka_unit_test(test_foreign_instance), cmocka_unit_test(test_broken_spec),
+        cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_demand),
+        cmocka_unit_test(test_template),
+        cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_rate_without_order),
+        cmocka_unit_test(test_half_told),
+        cmocka_unit_test(test_too_small),
+        cmocka_unit_test(test_alone_too_large),
+        cmocka_unit_test(test_floor_holds_drains),
+        cmocka_unit_test(test_uninstall),
+        cmocka_unit_test(test_namespace_terminates),
+        cmocka_unit_test(test_refused_pods),
+        cmocka_unit_test(test_refused_routes),
+        cmocka_unit_test(test_unreadable_pool),
+        cmocka_unit_test(test_gpu_not_observed),
+        cmocka_unit_test(test_no_gpu_observed),
+        cmocka_unit_test(test_foreign_pods),
+        cmocka_unit_test(test_shadowing_pod),
+        cmocka_unit_test(test_pools_overlap),
+        cmocka_unit_test(test_foreign_instance),
+        cmocka_unit_test(test_broken_spec),
         cmocka_unit_test(test_every_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
