@@ -378,8 +378,8 @@ static void test_published_parvagpu(void **state)
     for (size_t f = 0; f < sizeof models / sizeof *models; f++) {
         struct measurement_set set;
         struct import_defaults defaults = {.board = "a100-80gb", .model = models[f]};
-        CLEANUP(free_ptr)
-        char *file = xasprintf("parvagpu-a100-80gb/prof_data/%s.csv", models[f]);
+        char file[80]; /* no allocation: where it is not there, skip() does not come back */
+        snprintf(file, sizeof file, "parvagpu-a100-80gb/prof_data/%s.csv", models[f]);
         import_published(file, &defaults, &set);
         rows += set.rows.count;
         for (size_t i = 0; i < set.rows.count; i++)
