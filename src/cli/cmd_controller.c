@@ -57,9 +57,10 @@ static const struct option_spec options[] = {
                 "one round for each pool, then end"),
     OPTION_NUMBER(0, "wait", struct controller_command_options, wait_s, "SECONDS", "60", 0.1,
                   86400, "with --once: how long to wait for the cluster's answers"),
-    OPTION_FLAG(0, "dry-run", struct controller_command_options, dry_run,
-                "print what would be done, one JSON object a line; change nothing (with --once: "
-                "in the first round alone)"),
+    OPTION_FLAG(
+        0, "dry-run", struct controller_command_options, dry_run,
+        "print what would be done, one JSON object a line; change nothing (with --once: "
+        "in the first round alone)"),
     OPTION_FLAG(0, "check", struct controller_command_options, check,
                 "say whether the cluster is ready for the controller, and end"),
     OPTION_FLAG(0, "json", struct controller_command_options, json, "with --check: print JSON"),

@@ -106,7 +106,8 @@ static void grows_at_once_and_shrinks_after_a_while(void **state)
     assert_int_equal(look(20, 20, 0, "the plan holds"), AUTOPILOT_KEEP);
     assert_int_equal(look(150, 20, 0, "grow: a: forecast 308.0 above"), AUTOPILOT_CHANGE);
     assert_true(promised("a") >= 308 && current.gpus_used > small);
-    assert_int_equal(look(20, 20, 0, "could fall"), AUTOPILOT_KEEP); /* the last look was high */
+    assert_int_equal(look(20, 20, 0, "could fall"),
+                     AUTOPILOT_KEEP); /* the last look was high */
     assert_int_equal(look(20, 20, 0, "seen"), AUTOPILOT_KEEP);
     for (int i = 0; i < 3 && current.gpus_used > small; i++)
         look(20, 20, 0, "cost");
