@@ -66,20 +66,9 @@ static const struct field plan_spec[] = {
      .maximum = PLAN_ITEMS_MAX, ITEMS(plan_item, sizeof(struct partition_item))},
 };
 
-static const struct field plan_unmet[] = {
-    {"service", "GpuService (namespace/name).", FIELD_TEXT, SCHEMA_ONLY, .required = true,
-     .maximum = 317},
-    {"reason", "latency, memory, stock or no_measurement.", FIELD_TEXT, SCHEMA_ONLY,
-     .maximum = 64},
-    {"nearestLatencyMs", "The lowest latency that can be had.", FIELD_NUMBER, SCHEMA_ONLY,
-     .maximum = FIELD_MS_MAX},
-};
-
 static const struct field plan_status[] = {
     FIELD_OBSERVED_GENERATION,
     {"gpusUsed", "GPUs with an instance that serves.", FIELD_INT, SCHEMA_ONLY},
-    {"unmet", "Services that the plan does not provide for in full.", FIELD_LIST, SCHEMA_ONLY,
-     .maximum = 2000, ITEMS(plan_unmet, 1), .keys = "service"},
     FIELD_STATUS_CONDITIONS,
 };
 
@@ -95,7 +84,6 @@ static const struct schema_column plan_columns[] = {
 };
 
 static const struct schema_condition plan_conditions[] = {
-    {"Feasible", "every service has its rate and latency"},
     {"Accepted", "it passed verification and is being, or was, carried out"},
     {"Superseded", "another plan took its place"},
 };
