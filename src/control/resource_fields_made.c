@@ -185,8 +185,6 @@ static const struct field transition_capacity_fields[] = {
      .maximum = 317},
     {"capacityRps", "What its ready instances promise.", FIELD_NUMBER, SCHEMA_ONLY,
      .maximum = FIELD_RATE_MAX},
-    {"lowestRps", "The lowest capacity seen in this transition.", FIELD_NUMBER, SCHEMA_ONLY,
-     .maximum = FIELD_RATE_MAX},
 };
 
 static const struct field transition_status[] = {
@@ -195,8 +193,6 @@ static const struct field transition_status[] = {
      AT(transition_rows, epoch), .fallback = "-1", .minimum = -1},
     {"actionsTotal", "How many actions there are.", FIELD_INT, SCHEMA_ONLY},
     {"actionsDone", "How many are done.", FIELD_INT, SCHEMA_ONLY},
-    {"startedAt", "When the first action was begun.", FIELD_TIME, SCHEMA_ONLY},
-    {"finishedAt", "When the last one was found done.", FIELD_TIME, SCHEMA_ONLY},
     {"actions", "Which actions were begun; one that is missing is Pending.", FIELD_LIST,
      AT(transition_rows, states), .maximum = ACTIONS_MAX,
      ITEMS(transition_state_fields, sizeof(struct transition_state_row)), .keys = "id"},
@@ -278,9 +274,6 @@ static const struct field found_gpu[] = {
     {"uuid", "The GPU.", FIELD_TEXT, AT(node_gpu, uuid), .required = true, .minimum = 1,
      .maximum = UUID_MAX_BYTES},
     {"board", "Its board.", FIELD_BOARD, AT(node_gpu, board), .required = true, .maximum = 63},
-    {"product", "Its name as the driver has it.", FIELD_TEXT, SCHEMA_ONLY,
-     .maximum = TEXT_MAX_BYTES},
-    {"minor", "Its device minor number.", FIELD_INT, SCHEMA_ONLY, .maximum = 65535},
     {"migEnabled", "MIG mode is on.", FIELD_BOOL, AT(node_gpu, mig_enabled)},
     {"message", "Why it could not be made as the spec wants it; absent: nothing failed on it.",
      FIELD_TEXT, AT(node_gpu, message), .maximum = TEXT_MAX_BYTES},

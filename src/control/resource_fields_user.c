@@ -77,8 +77,6 @@ static const struct field service_spec[] = {
 static const struct field service_instance[] = {
     {"pod", "Name of the pod.", FIELD_TEXT, SCHEMA_ONLY, .required = true,
      .maximum = NAME_MAX_BYTES},
-    {"claim", "ResourceClaim of the instance, with the actuator dra.", FIELD_TEXT, SCHEMA_ONLY,
-     .maximum = NAME_MAX_BYTES},
     {"node", "Node of the GPU.", FIELD_TEXT, SCHEMA_ONLY, .maximum = NAME_MAX_BYTES},
     {"gpuUUID", "The GPU.", FIELD_TEXT, SCHEMA_ONLY, .maximum = UUID_MAX_BYTES},
     {"slice", "Slice profile.", FIELD_TEXT, SCHEMA_ONLY, .maximum = 32},
@@ -104,8 +102,6 @@ static const struct field service_status[] = {
      SCHEMA_ONLY, .maximum = FIELD_RATE_MAX},
     {"floorRps", "The capacity does not fall below this in the transition under way.",
      FIELD_NUMBER, SCHEMA_ONLY, .maximum = FIELD_RATE_MAX},
-    {"latencyMs", "Predicted latency at the percentile: the worst of the instances.",
-     FIELD_NUMBER, SCHEMA_ONLY, .maximum = FIELD_MS_MAX},
     {"wantedInstances", "Instances in the plan.", FIELD_INT, SCHEMA_ONLY},
     {"readyInstances", "Instances that serve.", FIELD_INT, SCHEMA_ONLY},
     {"gpus", "GPUs with an instance of it.", FIELD_INT, SCHEMA_ONLY},
