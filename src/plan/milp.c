@@ -26,6 +26,7 @@ int milp_add_column(struct milp *milp, double lower, double upper, double object
                     bool integer)
 {
     assert(lower <= upper);
+    assert(!integer || (lower == floor(lower) && upper == floor(upper)));
     vec_add(&milp->column_lower, lower);
     vec_add(&milp->column_upper, upper);
     vec_add(&milp->objective, objective);
@@ -91,6 +92,9 @@ static void set_limits(Cbc_Model *model, const struct milp_limits *limits)
 {
     Cbc_setLogLevel(model, 0);
     Cbc_setParameter(model, "log", "0");
+    /* Diving crosses bounds now and then, which an assertion in CLP takes for the end of the
+     * program. */
+    Cbc_setParameter(model, "divingCoefficient", "off");
     set_number(model, "ratioGap", 0);
     set_number(model, "allowableGap", 1e-9);
     Cbc_setParameter(model, "timeMode", "elapsed");
