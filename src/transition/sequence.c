@@ -67,11 +67,11 @@ static const struct mig_board *board_of(const struct sequence *sequence, int gpu
     return sequence->transition->gpus.data[gpu].board;
 }
 
-static const struct cells *no_cells(void)
+static struct cells no_cells(void)
 {
-    static struct cells nothing;
+    struct cells nothing;
     memset(nothing.at, NOTHING, sizeof nothing.at);
-    return &nothing;
+    return nothing;
 }
 
 static int kind_of(struct sequence *sequence, const struct mig_board *board, int profile,
@@ -102,7 +102,7 @@ static const struct plan_instance *find_idle(const struct plan_gpu *gpu,
 static struct cells cells_of(struct sequence *sequence, const struct plan *plan,
                              const struct plan_gpu *gpu, const struct plan_gpu *other)
 {
-    struct cells cells = *no_cells();
+    struct cells cells = no_cells();
     for (size_t i = 0; gpu && i < gpu->instances.count; i++) {
         const struct plan_instance *instance = &gpu->instances.data[i];
         struct serving serving = {.service = -1};
@@ -148,7 +148,7 @@ static void sequence_init(struct sequence *sequence, const struct work *work)
             g < transition->from.gpus.count ? &transition->from.gpus.data[g] : NULL;
         vec_add(&sequence->from, cells_of(sequence, &transition->from, from, targets[g]));
         vec_add(&sequence->to, cells_of(sequence, &transition->to, targets[g], from));
-        vec_add(&sequence->now, *no_cells());
+        vec_add(&sequence->now, no_cells());
     }
     free(targets);
 }

@@ -20,6 +20,7 @@
 #include "control/json_covers.h"
 #include "control/kinds.h"
 #include "control/reconcile.h"
+#include "kube/api.h"
 
 #define NAMESPACE "shop"
 #define POOL      "pool"
@@ -88,6 +89,23 @@ void scenario_add_pool(struct scenario *scenario, int spare_gpus, const char *mo
                      json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", "tranche.dev/v1alpha1",
                                "kind", "GpuPool", "metadata", "name", pool_of(scenario), "spec",
                                spec));
+}
+
+void scenario_set_up(struct scenario *scenario, int nodes, int gpus)
+{
+    scenario_init(scenario, 1);
+    scenario->verbose = getenv("TRANCHE_VERBOSE") != NULL;
+    scenario_add_pool(scenario, 1, NULL);
+    scenario_add_profile(scenario, "bert", "a100-40gb", 10);
+    scenario_add_profile(scenario, "resnet", "a100-40gb", 25);
+    for (int n = 0; n < nodes; n++)
+        fake_cluster_add_node(&scenario->cluster, mig_board_find("a100-40gb"), gpus);
+}
+
+const char *scenario_state_version(const struct scenario *scenario, const char *node)
+{
+    return kube_metadata(fake_cluster_get(&scenario->cluster, &KIND_NODE_GPU_STATE, "", node),
+                         "resourceVersion");
 }
 
 static struct scenario_service *service_of(struct scenario *scenario, const char *name)
@@ -459,23 +477,9 @@ size_t scenario_run(struct scenario *scenario, const struct scenario_round *roun
     return count;
 }
 
-static const json_t *condition_of(const json_t *object, const char *type)
-{
-    const json_t *conditions = json_at(object, "status", "conditions", NULL);
-
-    for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const json_t *one = json_array_get(conditions, i);
-        if (strcmp(json_string_value(json_object_get(one, "type")), type) == 0)
-            return one;
-    }
-    return NULL;
-}
-
 static bool has_reason(const json_t *object, const char *type, const char *reason)
 {
-    const char *text = json_string_value(json_object_get(condition_of(object, type), "reason"));
-
-    return text && strcmp(text, reason) == 0;
+    return strcmp(json_text(object_condition(object, type), "reason"), reason) == 0;
 }
 
 /* What is settled is promised from then on. */

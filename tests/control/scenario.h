@@ -67,6 +67,10 @@ void scenario_done(struct scenario *scenario);
 void scenario_add_profile(struct scenario *scenario, const char *model, const char *board,
                           double rps_a_slice);
 void scenario_add_pool(struct scenario *scenario, int spare_gpus, const char *more);
+/* A pool with one spare GPU, models bert and resnet measured, nodes of so many a100-40gb. */
+void scenario_set_up(struct scenario *scenario, int nodes, int gpus);
+/* metadata.resourceVersion of the node's NodeGpuState: another one after each write. */
+const char *scenario_state_version(const struct scenario *scenario, const char *node);
 /* Adds or changes a service; rate 0 deletes it. */
 void scenario_set_service(struct scenario *scenario, const char *name, const char *model,
                           double rate_rps);

@@ -19,17 +19,6 @@
 #include "kube/api.h"
 #include "scenario.h"
 
-static void set_up(struct scenario *scenario, int nodes, int gpus)
-{
-    scenario_init(scenario, 1);
-    scenario->verbose = getenv("TRANCHE_VERBOSE") != NULL;
-    scenario_add_pool(scenario, 1, NULL);
-    scenario_add_profile(scenario, "bert", "a100-40gb", 10);
-    scenario_add_profile(scenario, "resnet", "a100-40gb", 25);
-    for (int n = 0; n < nodes; n++)
-        fake_cluster_add_node(&scenario->cluster, mig_board_find("a100-40gb"), gpus);
-}
-
 static void test_covers(void **state)
 {
     (void)state;
@@ -62,7 +51,7 @@ static void test_start(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 2, 2);
+    scenario_set_up(&scenario, 2, 2);
     scenario_set_service(&scenario, "ranker", "bert", 50);
     scenario_set_service(&scenario, "tagger", "resnet", 60);
     assert_true(scenario_settle(&scenario, 60));
@@ -84,7 +73,7 @@ static void test_demand(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 2, 2);
+    scenario_set_up(&scenario, 2, 2);
     scenario_set_service(&scenario, "ranker", "bert", 50);
     scenario_set_service(&scenario, "tagger", "resnet", 60);
     assert_true(scenario_settle(&scenario, 60));
@@ -106,7 +95,7 @@ static void test_template(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 2);
+    scenario_set_up(&scenario, 1, 2);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     scenario_set_template(&scenario, "ranker", 2);
@@ -120,7 +109,7 @@ static void test_node_lost(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 3, 1);
+    scenario_set_up(&scenario, 3, 1);
     scenario_set_service(&scenario, "ranker", "bert", 60);
     scenario_set_service(&scenario, "tagger", "resnet", 60);
     assert_true(scenario_settle(&scenario, 60));
@@ -139,7 +128,7 @@ static void test_infeasible(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     scenario_set_service(&scenario, "ranker", "bert", 3000);
@@ -203,7 +192,7 @@ static void test_half_told(void **state)
 
     for (int stop = 0; stop < (int)asked; stop++) {
         struct scenario scenario;
-        set_up(&scenario, 1, 1);
+        scenario_set_up(&scenario, 1, 1);
         scenario_set_service(&scenario, "ranker", "bert", 30);
         scenario_set_service(&scenario, "tagger", "resnet", 25);
         assert_true(scenario_settle(&scenario, 60));
@@ -245,7 +234,7 @@ static void test_too_small(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "b-first", "bert", 40);
     scenario_tick(&scenario, 5);
     scenario_set_service(&scenario, "a-second", "bert", 60);
@@ -278,7 +267,7 @@ static void test_alone_too_large(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 3000);
     assert_true(scenario_settle(&scenario, 60));
     assert_true(scenario_check_end(&scenario));
@@ -294,7 +283,7 @@ static void test_uninstall(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     fake_cluster_delete(&scenario.cluster, &KIND_GPU_POOL, "", "pool");
@@ -356,7 +345,7 @@ static void test_foreign_pods(void **state)
     };
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     size_t count = scenario.cluster.lists[FAKE_PODS].items.count;
@@ -389,7 +378,7 @@ static void test_shadowing_pod(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     CLEANUP(free_ptr)
@@ -436,7 +425,7 @@ static void test_gpu_not_observed(void **state)
     struct scenario scenario;
     char uuid[64];
 
-    set_up(&scenario, 2, 1);
+    scenario_set_up(&scenario, 2, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     snprintf(uuid, sizeof uuid, "%s",
@@ -456,7 +445,7 @@ static void test_no_gpu_observed(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     assert_true(scenario_settle(&scenario, 60));
     fake_cluster_hide_gpu(&scenario.cluster, scenario.cluster.gpus.data[0].uuid);
@@ -483,7 +472,7 @@ static void test_unreadable_pool(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     scenario_set_service(&scenario, "tagger", "resnet", 20);
     assert_true(scenario_settle(&scenario, 60));
@@ -514,7 +503,7 @@ static void test_namespace_terminates(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     scenario_set_service(&scenario, "tagger", "resnet", 40);
     assert_true(scenario_settle(&scenario, 60));
@@ -542,7 +531,7 @@ static void test_refused_pods(void **state)
     struct scenario scenario;
     unsigned long early, late;
 
-    set_up(&scenario, 1, 2);
+    scenario_set_up(&scenario, 1, 2);
     scenario.cluster.refused_pods = "ranker";
     scenario_set_service(&scenario, "ranker", "bert", 40);
     scenario_set_service(&scenario, "tagger", "resnet", 60);
@@ -619,96 +608,6 @@ static void test_refused_routes(void **state)
     scenario_done(&scenario);
 }
 
-static void label_node(struct scenario *scenario, size_t node, const char *value)
-{
-    json_t *object = scenario->cluster.lists[FAKE_NODES].items.data[node];
-
-    json_object_set_new(json_object_get(object, "metadata"), "labels",
-                        json_pack("{s:s}", "shared", value));
-}
-
-static const char *state_version(const struct scenario *scenario, const char *node)
-{
-    return kube_metadata(fake_cluster_get(&scenario->cluster, &KIND_NODE_GPU_STATE, "", node),
-                         "resourceVersion");
-}
-
-/* Rounds of both pools in turn. The younger changes nothing on the nodes that both select, nor
- * do its pods go there. Returns the effects of the last rounds. */
-static size_t run_both(struct scenario *scenario, int rounds)
-{
-    size_t effects = 0;
-
-    for (int i = 0; i < rounds; i++) {
-        scenario->pool = "pool";
-        effects = scenario_run(scenario, &SCENARIO_ROUND_PLAIN);
-        CLEANUP(free_ptr) char *first = xstrdup(state_version(scenario, "node-1"));
-        CLEANUP(free_ptr) char *second = xstrdup(state_version(scenario, "node-2"));
-        scenario->pool = "another";
-        effects += scenario_run(scenario, &SCENARIO_ROUND_PLAIN);
-        assert_string_equal(state_version(scenario, "node-1"), first);
-        assert_string_equal(state_version(scenario, "node-2"), second);
-        scenario_tick(scenario, 5);
-    }
-    return effects;
-}
-
-static const char *degraded_text(const struct scenario *scenario, const char *pool)
-{
-    const json_t *conditions =
-        json_at(fake_cluster_get(&scenario->cluster, &KIND_GPU_POOL, "", pool), "status",
-                "conditions", NULL);
-
-    for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const json_t *one = json_array_get(conditions, i);
-        if (strcmp(json_string_value(json_object_get(one, "type")), "Degraded") == 0 &&
-            strcmp(json_string_value(json_object_get(one, "status")), "True") == 0)
-            return json_string_value(json_object_get(one, "message"));
-    }
-    return "";
-}
-
-/* Two pools select the same nodes: they are the older one's, whose name comes later. Both keep
- * their floors, and the younger says what it lacks. */
-static void test_pools_overlap(void **state)
-{
-    (void)state;
-    struct scenario scenario;
-
-    set_up(&scenario, 3, 1);
-    label_node(&scenario, 0, "yes");
-    label_node(&scenario, 1, "yes");
-    label_node(&scenario, 2, "no");
-    scenario_add_pool(&scenario, 1, "{\"nodeSelector\": {\"shared\": \"yes\"}}");
-    scenario_tick(&scenario, 5);
-    scenario_set_service(&scenario, "ranker", "bert", 80);
-    scenario.pool = "another";
-    scenario_add_pool(&scenario, 1, NULL);
-    scenario_set_service(&scenario, "tagger", "resnet", 60);
-    (void)run_both(&scenario, 40);
-    assert_true(scenario_capacity(&scenario, "ranker") >= 80);
-    assert_true(scenario_capacity(&scenario, "tagger") >= 60);
-    scenario.services[0].floor_rps = 80; /* checked after every effect */
-    scenario.services[1].floor_rps = 60;
-    assert_int_equal(run_both(&scenario, 10), 0);
-    assert_int_equal(scenario.nodes_shared, 1);
-    assert_non_null(strstr(degraded_text(&scenario, "another"),
-                           "2 nodes that it selects belong to older GpuPools"));
-    assert_non_null(strstr(degraded_text(&scenario, "another"), "node-1 of GpuPool pool"));
-    assert_string_equal(degraded_text(&scenario, "pool"), "");
-    /* More than its own node has: it stays short, and takes nobody's. */
-    scenario.pool = "another";
-    scenario_set_service(&scenario, "tagger", "resnet", 300);
-    assert_int_equal(run_both(&scenario, 40), 0);
-    /* Told apart, all is well. */
-    scenario_set_service(&scenario, "tagger", "resnet", 60);
-    scenario_add_pool(&scenario, 1, "{\"nodeSelector\": {\"shared\": \"no\"}}");
-    assert_int_equal(run_both(&scenario, 40), 0);
-    assert_string_equal(degraded_text(&scenario, "another"), "");
-    assert_true(scenario_capacity(&scenario, "tagger") >= 60);
-    scenario_done(&scenario);
-}
-
 /* Until a Transition is there and nothing of it was asked of a node. */
 static void run_to_transition(struct scenario *scenario)
 {
@@ -727,7 +626,7 @@ static void test_foreign_instance(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     run_to_transition(&scenario);
     fake_cluster_plant_instance(&scenario.cluster, scenario.cluster.gpus.data[0].uuid,
@@ -748,7 +647,7 @@ static void test_broken_spec(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     run_to_transition(&scenario);
     json_t *broken =
@@ -761,10 +660,11 @@ static void test_broken_spec(void **state)
                                   0));
     fake_cluster_put(&scenario.cluster, &KIND_NODE_GPU_STATE, broken);
     scenario.cluster.spec_is_broken = true;
-    CLEANUP(free_ptr) char *version = xstrdup(state_version(&scenario, "node-1"));
-    for (int i = 0; i < 10 && strcmp(state_version(&scenario, "node-1"), version) == 0; i++)
+    CLEANUP(free_ptr) char *version = xstrdup(scenario_state_version(&scenario, "node-1"));
+    for (int i = 0; i < 10 && strcmp(scenario_state_version(&scenario, "node-1"), version) == 0;
+         i++)
         (void)scenario_run(&scenario, &SCENARIO_ROUND_PLAIN);
-    assert_string_not_equal(state_version(&scenario, "node-1"), version);
+    assert_string_not_equal(scenario_state_version(&scenario, "node-1"), version);
     scenario.cluster.spec_is_broken = false; /* from here on every effect is checked */
     assert_true(scenario_settle(&scenario, 60));
     assert_true(scenario_check_end(&scenario));
@@ -807,7 +707,7 @@ static void test_floor_holds_drains(void **state)
     (void)state;
     struct scenario scenario;
 
-    set_up(&scenario, 1, 1);
+    scenario_set_up(&scenario, 1, 1);
     scenario_set_service(&scenario, "ranker", "bert", 30);
     const json_t *service =
         fake_cluster_get(&scenario.cluster, &KIND_GPU_SERVICE, "shop", "ranker");
@@ -842,7 +742,7 @@ static unsigned long live_through(long die_at, bool die_after)
     struct scenario scenario;
     static const double rates[][2] = {{50, 60}, {20, 150}, {50, 60}};
 
-    set_up(&scenario, 2, 1);
+    scenario_set_up(&scenario, 2, 1);
     scenario.verbose = false;
     scenario.seed = (uint64_t)die_at;
     scenario.die_at = die_at;
@@ -899,7 +799,7 @@ int main(void)
         cmocka_unit_test(test_no_gpu_observed),
         cmocka_unit_test(test_foreign_pods),
         cmocka_unit_test(test_shadowing_pod),
-        cmocka_unit_test(test_pools_overlap),
+
         cmocka_unit_test(test_foreign_instance),
         cmocka_unit_test(test_broken_spec),
         cmocka_unit_test(test_every_effect),

@@ -66,28 +66,14 @@ static void test_opens(void **state)
     }
 }
 
-static const json_t *condition_of(struct scenario *scenario, const char *type)
-{
-    const json_t *pool = fake_cluster_get(&scenario->cluster, &KIND_GPU_POOL, "", "pool");
-    const json_t *conditions = json_object_get(json_object_get(pool, "status"), "conditions");
-    size_t i;
-    json_t *condition;
-
-    json_array_foreach(
-        conditions, i,
-        condition) if (strcmp(json_string_value(json_object_get(condition, "type")), type) ==
-                       0) return condition;
-    return NULL;
-}
-
 static bool is_waiting(struct scenario *scenario, const char *until)
 {
-    const json_t *condition = condition_of(scenario, "Waiting");
+    const json_t *pool = fake_cluster_get(&scenario->cluster, &KIND_GPU_POOL, "", "pool");
+    const json_t *condition = object_condition(pool, "Waiting");
 
     assert_non_null(condition);
-    bool waits = strcmp(json_string_value(json_object_get(condition, "status")), "True") == 0;
-    return waits &&
-           strstr(json_string_value(json_object_get(condition, "message")), until) != NULL;
+    return condition_is_true(pool, "Waiting") &&
+           strstr(json_text(condition, "message"), until) != NULL;
 }
 
 /* Time goes on to that of a day. */
