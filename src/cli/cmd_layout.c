@@ -441,8 +441,7 @@ static const struct command diff = {
     .description =
         "Prints the instances that stay, those to remove and those to create, a line "
         "each. An instance stays when profile and start are the same; starts that TO leaves "
-        "out "
-        "are chosen so that the most instances stay.",
+        "out are chosen so that the most instances stay.",
     .examples = "tranche layout diff a100-40gb 4g@0,2g@4,1g@6 4g@0,3g@4\n"
                 "tranche layout diff a100-40gb 7g@0 4g@0,3g@4 --format text",
     .options = diff_options,
