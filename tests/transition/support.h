@@ -121,6 +121,14 @@ static inline void support_random_plan(struct rng *rng, const struct random_case
             ret_plan->services.data[s].provided_rps * rng_uniform(rng, given->tight, 1);
 }
 
+/* How many cases to run: what the variable (TRANCHE_CASES, TRANCHE_PAIRS) says, else as many.
+ */
+static inline int support_count(const char *variable, int otherwise)
+{
+    const char *wanted = getenv(variable);
+    return wanted ? atoi(wanted) : otherwise;
+}
+
 /* The same instances on GPUs in another order, services traded among equal instances: all
  * that each service needs before it needs after. */
 static inline void support_shuffle(struct rng *rng, const struct plan *from,

@@ -270,8 +270,7 @@ static void check_case(uint64_t number, struct tally *tally)
 static void test_borrowing(void **state)
 {
     (void)state;
-    const char *wanted = getenv("TRANCHE_CASES");
-    int cases = wanted ? atoi(wanted) : CASES;
+    int cases = support_count("TRANCHE_CASES", CASES);
     struct tally tally = {0};
     print_message("# seed %llu, %d cases\n", (unsigned long long)SEED, cases);
     for (int i = 0; i < cases; i++)

@@ -162,19 +162,14 @@ static void print_tally(const struct tally *tally)
                   exp(tally->log_bound / fmax(tally->bounded, 1)));
 }
 
-static int pairs_wanted(void)
-{
-    const char *wanted = getenv("TRANCHE_PAIRS");
-    return wanted ? atoi(wanted) : PAIRS;
-}
-
 /* Two plans that have nothing in common but the services. */
 static void test_pairs(void **state)
 {
     (void)state;
     struct tally tally = {.name = "independent"};
-    print_message("# seed %llu, %d pairs\n", (unsigned long long)SEED, pairs_wanted());
-    for (int i = 0; i < pairs_wanted(); i++)
+    print_message("# seed %llu, %d pairs\n", (unsigned long long)SEED,
+                  support_count("TRANCHE_PAIRS", PAIRS));
+    for (int i = 0; i < support_count("TRANCHE_PAIRS", PAIRS); i++)
         check_pair((uint64_t)i, false, &tally);
     print_tally(&tally);
 }
@@ -184,7 +179,7 @@ static void test_shuffled(void **state)
 {
     (void)state;
     struct tally tally = {.name = "shuffled"};
-    for (int i = 0; i < pairs_wanted(); i++)
+    for (int i = 0; i < support_count("TRANCHE_PAIRS", PAIRS); i++)
         check_pair((uint64_t)i, true, &tally);
     print_tally(&tally);
     assert_true(tally.extra <= tally.paper_extra && tally.actions <= tally.paper_actions);
